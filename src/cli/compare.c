@@ -20,8 +20,8 @@
 #define ROUNDS_MAX 1000
 
 enum {
-    COMPARE_BASE,
-    COMPARE_HEAD,
+    COMPARE_BASELINE,
+    COMPARE_CANDIDATE,
     COMPARE_AB,
     COMPARE_BARE,
     COMPARE_ROUNDS,
@@ -39,9 +39,9 @@ enum {
 };
 
 static const tare__cli_option compare_options[] = {
-    {"base", 0, "FILE...", "baseline runs; a directory means all runs in it", COMPARE_BASE},
-    {"head", 0, "FILE...", "candidate runs", COMPARE_HEAD},
-    {"ab", 0, NULL, "BASE and HEAD are shell commands: run them alternately until a sequential test decides",
+    {"baseline", 0, "FILE...", "baseline runs; a directory means all runs in it", COMPARE_BASELINE},
+    {"candidate", 0, "FILE...", "candidate runs", COMPARE_CANDIDATE},
+    {"ab", 0, NULL, "both arguments are shell commands: run them alternately until a sequential test decides",
      COMPARE_AB},
     {"bare", 0, NULL, "with --ab: measure only elapsed time, CPU time and peak memory, without profiling",
      COMPARE_BARE},
@@ -126,18 +126,18 @@ static int take_compare_option(void *context, int key, const char *argument, tar
 }
 
 /* ---- options that take several words ---------------------------------------------------------- */
-/* --base A B --head C D: these words are taken out; the table reads the rest. `all` is a copy of argv. */
+/* --baseline A B --candidate C D: these words are taken out; the table reads the rest. `all` is a copy of argv. */
 static int take_lists(int *argc, char **argv, char **all, compare_settings *settings, tare__error *error)
 {
     int kept = 1, count = *argc;
     memcpy(all, argv, (size_t)count * sizeof *all);
     for (int i = 1; i < count; i++) {
-        bool head = strcmp(all[i], "--head") == 0;
-        if (!head && strcmp(all[i], "--base") != 0) {
+        bool candidate = strcmp(all[i], "--candidate") == 0;
+        if (!candidate && strcmp(all[i], "--baseline") != 0) {
             argv[kept++] = all[i];
             continue;
         }
-        names *side = &settings->sides[head];
+        names *side = &settings->sides[candidate];
         const char *word = all[i];
         if (side->n)
             return tare__fail(error, TARE_E_USAGE, "%s is given twice; list all its files after one option", word);
@@ -197,16 +197,16 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
         return tare__fail(error, TARE_E_USAGE, "--%s requires --ab", settings->only_ab_option);
     if (listed && count && settings->sides[0].n && settings->sides[1].n)
         return tare__fail(error, TARE_E_USAGE,
-                          "unexpected argument '%.200s' after --base and --head (use -o FILE for the output)",
+                          "unexpected argument '%.200s' after --baseline and --candidate (use -o FILE for the output)",
                           word_at(words, 0));
     if (listed && (count || !settings->sides[0].n || !settings->sides[1].n))
-        return tare__fail(error, TARE_E_USAGE, "--base and --head must be used together: tare compare --base "
-                                               "FILE... --head FILE...");
+        return tare__fail(error, TARE_E_USAGE, "--baseline and --candidate must be used together: tare compare "
+                                               "--baseline FILE... --candidate FILE...");
     if (!listed && count < 2)
-        return tare__fail(error, TARE_E_USAGE, "missing runs: tare compare BASE.tare HEAD.tare");
+        return tare__fail(error, TARE_E_USAGE, "missing runs: tare compare BASELINE.tare CANDIDATE.tare");
     if (!listed && count > 2)
         return tare__fail(error, TARE_E_USAGE,
-                          "more than two files: use --base FILE... --head FILE...");
+                          "more than two files: use --baseline FILE... --candidate FILE...");
     for (int i = 0; i < 2 && !listed; i++) {
         settings->pair[i] = word_at(words, i);
         settings->sides[i] = (names){&settings->pair[i], 1};
@@ -323,7 +323,7 @@ static int compare_main(int argc, char **argv)
 const tare__cli_command tare__cli_compare = {
     .name = "compare",
     .summary = "Compare two runs, models or commands",
-    .usage = "[options] BASE HEAD | --base FILE... --head FILE... | --ab 'CMD' 'CMD'",
+    .usage = "[options] BASELINE CANDIDATE | --baseline FILE... --candidate FILE... | --ab 'CMD' 'CMD'",
     .details = "FILE is a recorded run (.tare), a report of `tare model --json` or a baseline; a\n"
                "directory means all runs in it. With several runs per side, each run is one\n"
                "sample; with one, the samples within the runs are compared, and variation between\n"
@@ -333,7 +333,7 @@ const tare__cli_command tare__cli_compare = {
                "or a command of --ab failed; 2 invalid command line; 3 a file could not be read;\n"
                "130 --ab was interrupted (the results so far are shown).\n",
     .examples = "  tare compare before.tare after.tare\n"
-                "  tare compare --base runs/main --head runs/branch --html -o change.html\n"
+                "  tare compare --baseline runs/main --candidate runs/branch --html -o change.html\n"
                 "  tare compare --ab 'python3 old.py' 'python3 new.py'\n"
                 "  tare compare --ab --bare './sort -a' './sort -b' --rounds 100\n",
     .options = compare_options,

@@ -74,7 +74,7 @@ static int check_status(const rounds *all, int side, size_t round, const tare__a
 
 static void trace_path(const rounds *all, int side, size_t round, char out[PATH_MAX + 32])
 {
-    snprintf(out, PATH_MAX + 32, "%s/%s.%03zu.tare", all->folder, side ? "head" : "base", round);
+    snprintf(out, PATH_MAX + 32, "%s/%s.%03zu.tare", all->folder, side ? "candidate" : "baseline", round);
 }
 
 static int bare_figures(const rounds *all, int side, const tare__ab_ran *ran, tare__figures **figures)

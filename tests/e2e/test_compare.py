@@ -51,7 +51,7 @@ def test_runs_of_a_model_are_no_runs_of_a_program(bench, tmp_path):
     latency = by_name["model.latency"]
     assert (latency["per"], latency["baseline_samples"], latency["verdict"]) == ("call", 20, "worse")
     several = [report(f"{i}.json", 1e6) for i in range(5)]
-    told, by_name = rows(bench, "--base", *several, "--head", tmp_path / "b.json")
+    told, by_name = rows(bench, "--baseline", *several, "--candidate", tmp_path / "b.json")
     assert by_name["model.latency"]["verdict"] == "inconclusive" and by_name["model.latency"]["effect"] == 1
     assert "outside of the range of the others in model.latency (+30" in told["answer"]
     assert "by chance 2 of 6 figures do" in told["answer"]
@@ -62,7 +62,7 @@ def test_more_runs_on_one_side_do_not_change_the_mean(bench, tmp_path):
     def run(i):
         return baseline(tmp_path / f"{i}.json", [figure("step", [x * (1 + i / 1000) for x in noisy(1e6)])])
     runs = [run(i) for i in range(12)]
-    told, by_name = rows(bench, "--base", *runs[::3], "--head", *[one for one in runs if one not in runs[::3]])
+    told, by_name = rows(bench, "--baseline", *runs[::3], "--candidate", *[one for one in runs if one not in runs[::3]])
     assert by_name["step"]["verdict"] == "same" and not any("the mean is not" in one for one in told["warnings"])
 
 
@@ -111,7 +111,7 @@ def test_several_runs_a_side_are_one_value_each(bench, tmp_path):
     assert by_name["step"]["verdict"] == "worse"
     assert not any("one run per side" in warning for warning in told["warnings"])
     files = sorted(str(path) for path in (tmp_path / "base").iterdir())
-    same, _ = rows(bench, "--base", *files, "--all", "--head", tmp_path / "head")
+    same, _ = rows(bench, "--baseline", *files, "--all", "--candidate", tmp_path / "head")
     assert same["figures"] == told["figures"]
 
 
@@ -152,18 +152,18 @@ def test_a_page_is_one_file(bench, trace):
     ((), 2, "missing runs"),
     (("a",), 2, "missing runs"),
     (("a", "b", "c"), 2, "more than two files"),
-    (("--base", "a", "--head", "b", "--html", "c.html"), 2, "unexpected argument 'c.html'"),
-    (("--base", "a"), 2, "must be used together"),
-    (("--base", "a", "--base", "b"), 2, "is given twice"),
-    (("--head", "--base", "b"), 2, "requires files"),
-    (("--base", "a", "--head", "b", "--json", "c"), 2, "unexpected argument 'c'"),
+    (("--baseline", "a", "--candidate", "b", "--html", "c.html"), 2, "unexpected argument 'c.html'"),
+    (("--baseline", "a"), 2, "must be used together"),
+    (("--baseline", "a", "--baseline", "b"), 2, "is given twice"),
+    (("--candidate", "--baseline", "b"), 2, "requires files"),
+    (("--baseline", "a", "--candidate", "b", "--json", "c"), 2, "unexpected argument 'c'"),
     (("--json", "--html", "a", "b"), 2, "are mutually exclusive"),
     (("--min-change", "much", "a", "b"), 2, "not a percentage"),
     (("--rounds", "5", "a", "b"), 2, "requires --ab"),
     (("--ab", "true"), 2, "two quoted commands"),
     (("--ab", "true", ""), 2, "a command is empty"),
     (("--ab", "--rounds", "0", "true", "true"), 2, "whole number"),
-    (("--ab", "--base", "x", "--quiet", "true", "true"), 2, "cannot be combined with files"),
+    (("--ab", "--baseline", "x", "--quiet", "true", "true"), 2, "cannot be combined with files"),
     (("nowhere.tare", "nowhere.tare"), 3, "cannot read 'nowhere.tare'"),
     (("text.txt", "text.txt"), 3, "text.txt"),
     (("model.onnx", "model.onnx"), 3, "tare model --json model.onnx"),
@@ -209,7 +209,7 @@ def test_recorded_commands_have_their_spans(bench):
     assert by_name["step"]["verdict"] == "inconclusive" and by_name["step"]["per"] == "run"
     assert told["baseline"]["command"] == program
     assert sorted(path.name for path in (bench.folder / "kept").iterdir()) == [
-        "base.001.tare", "base.002.tare", "head.001.tare", "head.002.tare"]
+        "baseline.001.tare", "baseline.002.tare", "candidate.001.tare", "candidate.002.tare"]
     assert "already contains traces" in compare(bench, "--ab", program, program, "--keep", "kept", status=2).err
 
 

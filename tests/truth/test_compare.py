@@ -22,10 +22,10 @@ FIGURES = [
     Figure("compare:figures[].candidate_total", "its total after; of several runs their mean", SIDES, relative(1e-12)),
     Figure("compare:figures[].baseline_n", "calls behind it before, of all runs", SIDES, exact),
     Figure("compare:figures[].candidate_n", "calls behind it after, of all runs", SIDES, exact),
-    Figure("compare:figures[].baseline_samples", "values of base that were tested", SIDES, exact),
-    Figure("compare:figures[].candidate_samples", "values of head that were tested", SIDES, exact),
+    Figure("compare:figures[].baseline_samples", "samples of the baseline that were tested", SIDES, exact),
+    Figure("compare:figures[].candidate_samples", "samples of the candidate that were tested", SIDES, exact),
     Figure("compare:figures[].cost", "what the change adds to the run", SIDES, relative(1e-9)),
-    Figure("compare:figures[].change", "head over base, less 1; of pairs their Hodges-Lehmann ratio", SIDES, DIGITS),
+    Figure("compare:figures[].change", "candidate over baseline, less 1; of pairs their Hodges-Lehmann ratio", SIDES, DIGITS),
     Figure("compare:figures[].low", "lower end of the 95 % interval of the change", "ratios that the test does not reject",
            DIGITS),
     Figure("compare:figures[].high", "upper end of the 95 % interval of the change", "ratios that the test does not reject",
@@ -33,10 +33,10 @@ FIGURES = [
     Figure("compare:figures[].p", "p of Mann-Whitney's test; of pairs Wilcoxon's", "all orders, all signs; SciPy", DIGITS),
     Figure("compare:figures[].p_adjusted", "p corrected for testing many", "Benjamini-Hochberg's definition; SciPy", DIGITS),
     Figure("compare:figures[].effect", "Cliff's delta; of one run among several its place", BY_PAIRS, DIGITS),
-    Figure("compare:only_baseline[].value", "value of a figure that only base has", SIDES, exact),
+    Figure("compare:only_baseline[].value", "value of a figure that only the baseline has", SIDES, exact),
     Figure("compare:only_baseline[].total", "its total", SIDES, exact),
     Figure("compare:only_baseline[].n", "calls behind it", SIDES, exact),
-    Figure("compare:only_candidate[].value", "value of a figure that only head has", SIDES, exact),
+    Figure("compare:only_candidate[].value", "value of a figure that only the candidate has", SIDES, exact),
     Figure("compare:only_candidate[].total", "its total", SIDES, exact),
     Figure("compare:only_candidate[].n", "calls behind it", SIDES, exact),
     *[Figure("compare:counts." + word, f"figures with the verdict {word}", "the rule of docs/CHECK.md on the values above", exact)
@@ -287,7 +287,7 @@ def compare(bench, *words):
 
 def test_several_runs(bench, truth, runs):
     files, base, head = runs
-    done = compare(bench, "--base", *files["before"], "--head", *files["after"])
+    done = compare(bench, "--baseline", *files["before"], "--candidate", *files["after"])
     rows = expected(base, head, 0.05)
     words = [row["verdict"] for row in rows.values()]
     assert set(words) == {"worse", "better", "different", "same", "inconclusive"}, "the inputs have all kinds"
@@ -327,7 +327,7 @@ def test_one_run_a_side(bench, truth):
 def test_one_run_among_several(bench, truth):
     before = many_runs(5, 6, {})
     after = one_run(6, 1, 50)
-    done = compare(bench, "--base", *[write(bench, f"{i}.json", rows) for i, rows in enumerate(before)], "--head",
+    done = compare(bench, "--baseline", *[write(bench, f"{i}.json", rows) for i, rows in enumerate(before)], "--candidate",
                    write(bench, "one.json", after))
     base = join(before)
     for row in done["figures"]:

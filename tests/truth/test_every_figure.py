@@ -55,6 +55,7 @@ NO_FIGURES = {
     "check": "schema.* baseline.runs candidate.runs baseline.when_ns candidate.when_ns gate figures[].gate figures[].floor figures[].limit",
     "history": """
         schema.* runs[].exit_status runs[].signal runs[].when_ns trends[].points[].when_ns
+        trends[].changes[].when_ns
         run.exit_status run.signal run.when_ns figures.tare_baseline figures.when_ns figures.runs figures.figures[].each
     """,
     "doctor": "schema.*",
@@ -139,7 +140,7 @@ def test_run(bench):
 
 def test_compare(runs):
     bench, names = runs
-    done = bench.call(bench.command, "compare", "--json", "--all", "--base", *names["before"], "--head",
+    done = bench.call(bench.command, "compare", "--json", "--all", "--baseline", *names["before"], "--candidate",
                       *names["after"], status=None)
     turns = bench.call(bench.command, "compare", "--json", "--ab", "-q", "--bare", "--warmup", "0", "--rounds", "8", "true",
                        "sleep 0.05")

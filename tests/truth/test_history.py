@@ -20,6 +20,9 @@ FIGURES = [
     Figure("history:figures.figures[].samples[]", "its samples; of more than 128 means of neighbours", FILE,
            relative(1e-12)),
     Figure("history:trends[].points[].value", "value of the figure in a run", FILE, exact),
+    Figure("history:trends[].last", "value of the figure in the last run", FILE, exact),
+    Figure("history:trends[].last_change", "the last change of its level", "numpy.median", relative(1e-10)),
+    Figure("history:trends[].changes[].change", "new level over the one before, less 1", "numpy.median", relative(1e-10)),
     Figure("history:trends[].revisions[].at", "first point of a revision", "order of the imported runs", exact),
     Figure("history:trends[].revisions[].runs", "runs of a revision", FILE, exact),
     Figure("history:trends[].revisions[].value", "their median", "numpy.median", relative(1e-12)),
@@ -111,6 +114,13 @@ def hold_trend(truth, trend, groups, changes):
     levels = [float(numpy.median(middle[a:b])) for a, b in zip(edges, edges[1:])]
     truth.check("history:trends[].changes[].before", shown=[row["before"] for row in trend["changes"]], true=levels[:-1])
     truth.check("history:trends[].changes[].after", shown=[row["after"] for row in trend["changes"]], true=levels[1:])
+    shares = [after / before - 1 for before, after in zip(levels, levels[1:])]
+    truth.check("history:trends[].changes[].change", shown=[row["change"] for row in trend["changes"]], true=shares)
+    if shares:
+        truth.check("history:trends[].last_change", shown=trend["last_change"], true=shares[-1])
+    else:
+        assert trend["last_change"] is None
+    truth.check("history:trends[].last", shown=trend["last"], true=groups[-1][-1])
     truth.check("history:trends[].changes[].p", shown=[row["p"] for row in trend["changes"]],
                 true=reference.step_p(middle, changes))
 

@@ -6,7 +6,7 @@ import os
 import warnings
 
 import pytest
-from truth import Figure, at_most, exact
+from truth import Figure, at_most, exact, relative
 
 torch = pytest.importorskip("torch", reason="torch is not installed for this Python")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed for this Python")
@@ -40,9 +40,11 @@ FIGURES = [
     Figure("model:external_bytes", "size of files that hold external data", "os.stat", exact),
     Figure("model:external_files", "files that hold external data", BY_HAND, exact),
     Figure("model:layers[].macs", "multiply-accumulates of a node", BY_RUN, exact),
+    Figure("model:layers[].share", "its share of the model's MACs", BY_RUN, relative(1e-12)),
     Figure("model:layers[].times", "how often a node runs", BY_RUN, exact),
     Figure("model:operators[].nodes", "nodes of an operator", "the onnx package", exact),
     Figure("model:operators[].macs", "multiply-accumulates of an operator", BY_RUN, exact),
+    Figure("model:operators[].share", "its share of the model's MACs", BY_RUN, relative(1e-12)),
     Figure("model:weights_by_type[].tensors", "tensors of a type", BY_FILE, exact),
     Figure("model:weights_by_type[].elements", "elements of a type", BY_FILE, exact),
     Figure("model:weights_by_type[].bytes", "bytes of a type", BY_FILE, exact),
@@ -195,11 +197,13 @@ def test_exported_models(truth, bench, name):
     for layer in found["layers"]:
         if layer["node"] in macs:
             truth.check("model:layers[].macs", layer["macs"], macs[layer["node"]])
+            truth.check("model:layers[].share", layer["share"], macs[layer["node"]] / sum(macs.values()))
             truth.check("model:layers[].times", layer["times"], calls[layer["node"]])
     for row in found["operators"]:
         if row["op"] in ("Conv", "MatMul", "Gemm"):
             truth.check("model:operators[].macs", row["macs"],
                         sum(macs[one["node"]] for one in found["layers"] if one["op"] == row["op"]))
+            truth.check("model:operators[].share", row["share"], row["macs"] / sum(macs.values()))
     loaded = onnx.load(str(path))
     truth.check("model:total.nodes", total["nodes"], len(loaded.graph.node))
     for row in found["operators"]:

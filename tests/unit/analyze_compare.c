@@ -286,8 +286,8 @@ static void what_differs_besides_is_told(void **state)
     tare__comparison *made = compare(base, head);
     assert_true(has_warning(made, "different machines"));
     assert_true(has_warning(made, "different commands"));
-    assert_true(has_warning(made, "different revisions: base abc, head def"));
-    assert_true(has_warning(made, "head: the file is unfinished"));
+    assert_true(has_warning(made, "different revisions: baseline abc, candidate def"));
+    assert_true(has_warning(made, "candidate: the file is unfinished"));
     tare__comparison_free(made);
     head->cpu_model = "one";
     base->machine = "1";

@@ -49,16 +49,16 @@ static const char *or_unknown(const char *text)
 static void warn_of_differences(warner *to, const tare__figures *base, const tare__figures *head, bool chosen)
 {
     if (differ(base->cpu_model, head->cpu_model) || differ(base->host, head->host))
-        warn(to, "different machines: base on %.100s (%.100s), head on %.100s (%.100s)", or_unknown(base->host),
+        warn(to, "different machines: baseline on %.100s (%.100s), candidate on %.100s (%.100s)", or_unknown(base->host),
              or_unknown(base->cpu_model), or_unknown(head->host), or_unknown(head->cpu_model));
     else if (differ(base->machine, head->machine))
-        warn(to, "the machine has changed: its CPUs, memory or kernel differ between base and head");
+        warn(to, "the machine has changed: its CPUs, memory or kernel differ between baseline and candidate");
     if (differ(base->command, head->command) && !chosen)
-        warn(to, "different commands: base ran `%.300s`, head ran `%.300s`", base->command, head->command);
+        warn(to, "different commands: baseline ran `%.300s`, candidate ran `%.300s`", base->command, head->command);
     if (differ(base->revision, head->revision))
-        warn(to, "different revisions: base %.64s, head %.64s", base->revision, head->revision);
+        warn(to, "different revisions: baseline %.64s, candidate %.64s", base->revision, head->revision);
     if ((strcmp(base->kind, "model") == 0) != (strcmp(head->kind, "model") == 0))
-        warn(to, "different things: base is of kind %.32s, head of kind %.32s", base->kind, head->kind);
+        warn(to, "different things: baseline is of kind %.32s, candidate of kind %.32s", base->kind, head->kind);
 }
 
 static void warn_of_data(warner *to, const char *side, const tare__figures *figures)
@@ -98,7 +98,7 @@ const char *tare__compare_waiting(const tare__figures *base, const tare__figures
 static void warn_of_waiting(warner *to, const tare__comparison *made)
 {
     char room[256];
-    static const char *const sides[] = {"base", "head"};
+    static const char *const sides[] = {"the baseline", "the candidate"};
     const char *sentence = tare__compare_waiting(made->base, made->head, sides, room, sizeof room);
     if (sentence)
         warn(to, "%s", sentence);
@@ -140,14 +140,14 @@ int tare__compare_warn(tare__comparison *made, bool chosen)
 {
     warner to = {.made = made};
     warn_of_differences(&to, made->base, made->head, chosen);
-    warn_of_data(&to, "base", made->base);
+    warn_of_data(&to, "baseline", made->base);
     if (made->head != made->base)
-        warn_of_data(&to, "head", made->head);
+        warn_of_data(&to, "candidate", made->head);
     warn_of_waiting(&to, made);
     warn_of_tails(&to, made);
     bool single[] = {made->base->runs < 2, made->head->runs < 2};
     if (single[0] && single[1] && !is_all_exact(made))
         warn(&to, "one run per side: its samples show variation inside a run, not between runs; compare several runs "
-                  "(--base, --head, or --ab)");
+                  "(--baseline, --candidate, or --ab)");
     return to.failed ? TARE_E_MEMORY : 0;
 }

@@ -233,10 +233,10 @@ const tare__table tare__table_compared = OF_COMPARISON("figures", compared_colum
                                                        "a figure of both sides, by section, then by absolute cost");
 static const tare__table only_baseline =
     OF_COMPARISON("only_baseline", only_columns, const tare__figure *, only_base, n_only_base,
-                  "a figure that the candidate does not have", .label = "Only in the baseline");
+                  "a figure that the candidate does not have", .label = "Baseline only");
 static const tare__table only_candidate =
     OF_COMPARISON("only_candidate", only_columns, const tare__figure *, only_head, n_only_head,
-                  "a figure that the baseline does not have", .label = "Only in the candidate");
+                  "a figure that the baseline does not have", .label = "Candidate only");
 
 static const tare__table *const compare_tables[] = {&compare_top, &compare_baseline, &compare_candidate,
                                                     &counted_verdicts, &compare_warnings, &ab, &tare__table_compared,

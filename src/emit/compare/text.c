@@ -12,7 +12,7 @@
 #define FEW_ONLY 8
 #define WARNINGS 6
 
-#define VALUE_COLUMNS    9u
+#define VALUE_COLUMNS    10u
 #define INTERVAL_COLUMNS 16u
 #define P_COLUMNS        7u
 #define MARK_COLUMNS     2u
@@ -62,8 +62,8 @@ static void put_head(tare__page *page, const tare__emit_comparison *input)
 {
     const tare__comparison *from = input->comparison;
     tare__text answer = {0};
-    put_side(page, "base", from->base, input->base_name);
-    put_side(page, "head", from->head, input->head_name);
+    put_side(page, "baseline", from->base, input->base_name);
+    put_side(page, "candidate", from->head, input->head_name);
     size_t shown = tare__page_rows(page, from->n_warnings, WARNINGS);
     for (size_t i = 0; i < shown; i++)
         put_labelled(page, "careful", from->warnings[i], TARE__PAGE_WARNING);
@@ -96,8 +96,8 @@ static void put_columns(tare__page *page, tare__section section)
 {
     tare__page_heading(page, title_of(section));
     tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__page_cell(page, VALUE_COLUMNS, "base");
-    tare__page_cell(page, VALUE_COLUMNS, "head");
+    tare__page_cell(page, VALUE_COLUMNS, "baseline");
+    tare__page_cell(page, VALUE_COLUMNS, "candidate");
     tare__page_cell(page, VALUE_COLUMNS, has_costs(section) ? "cost" : "effect");
     tare__page_cell(page, VALUE_COLUMNS, "change");
     tare__page_cell(page, INTERVAL_COLUMNS, "95 % interval");
@@ -247,8 +247,8 @@ int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__e
             n++;
         put_section(&page, &from->rows[i], n);
     }
-    put_only(&page, "Only in base", (const tare__figure *const *)from->only_base, from->n_only_base);
-    put_only(&page, "Only in head", (const tare__figure *const *)from->only_head, from->n_only_head);
+    put_only(&page, "Baseline only", (const tare__figure *const *)from->only_base, from->n_only_base);
+    put_only(&page, "Candidate only", (const tare__figure *const *)from->only_head, from->n_only_head);
     tare__page_line_end(&page);
     tare__page_style_on(&page, TARE__PAGE_FAINT);
     tare__page_sentence(

@@ -117,7 +117,7 @@ static void put_figures_answer(tare__text *out, const tare__emit_comparison *inp
     size_t changed = from->better + from->worse + from->different, told = from->n - from->inconclusive;
     const tare__compared *row = main_row(from);
     if (from->n == 0) {
-        tare__text_string(out, "Nothing to compare: base and head have no figure in common.");
+        tare__text_string(out, "Nothing to compare: baseline and candidate have no figure in common.");
         return;
     }
     if (!changed && from->inconclusive && (from->base->runs > 1) != (from->head->runs > 1)) {
