@@ -250,16 +250,20 @@ static void put_meaning(tare__text *out, const tare__schema_column *column)
     tare__text_free(&plain);
 }
 
+static bool is_rounded(const tare__value *value, tare__metric_unit unit)
+{
+    return value->type == TARE__TYPE_COUNT && unit != TARE__SHOW_NOTHING &&
+           value->count >= (unit == TARE__SHOW_BYTES ? 1024 : 100000);
+}
+
 /* As `title`, where the text is rounded or cut. */
 static void put_exactly(tare__sheet *sheet, size_t i, const void *row, size_t index)
 {
     place at = place_of(sheet, &sheet->columns[i], row, index);
     tare__value value = read(sheet, &at);
-    tare__metric_unit unit = at.column->unit;
-    bool rounded = unit == TARE__SHOW_BYTES ? value.count >= 1024 : value.count >= 100000;
-    if (value.type == TARE__TYPE_COUNT && rounded && unit != TARE__SHOW_NOTHING)
+    if (is_rounded(&value, at.column->unit))
         tare__text_format(sheet->out, " title=\"%" PRIu64 "\"", value.count);
-    if (value.type == TARE__TYPE_TEXT && unit == TARE__SHOW_HASH) {
+    if (value.type == TARE__TYPE_TEXT && at.column->unit == TARE__SHOW_HASH) {
         tare__text_string(sheet->out, " title=\"");
         tare__plain_text(sheet->out, value.text);
         tare__text_string(sheet->out, "\"");
@@ -528,10 +532,13 @@ void tare__sheet_tiles(tare__text *out, const void *of, const tare__table *table
         tare__value value = read(&sheet, &at);
         tare__text_format(out, ">%s</dt><dd class=\"big %s\"", tare__flat_label(label, &sheet.columns[i]),
                           number_of(&value) > 0 ? column->name : "");
-        put_exactly(&sheet, i, row, 0);
         tare__text_string(out, ">");
         put_values(&sheet, i, row, 0);
-        tare__text_string(out, "</dd></div>");
+        tare__text_string(out, "</dd>");
+        if (is_rounded(&value, column->unit))
+            tare__text_format(out, "<dd class=\"sub\">%" PRIu64 "%s</dd>", value.count,
+                              column->unit == TARE__SHOW_BYTES ? " bytes" : "");
+        tare__text_string(out, "</div>");
     }
 }
 

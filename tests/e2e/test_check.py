@@ -183,7 +183,7 @@ def test_load_that_explains_a_change_fails_nothing(bench):
     assert answer["by_name"]["step"]["verdict"] == "inconclusive" and "makes it 25 % slower" in answer["warnings"][0]
     assert "kept this run from the CPUs more than the baseline" in answer["warnings"][0]
     compared = json.loads(bench.tare("compare", "base.json", "head.json", "--json").out)
-    assert "kept head from the CPUs" in compared["warnings"][0] and compared["counts"]["worse"] == 0
+    assert "kept the candidate from the CPUs" in compared["warnings"][0] and compared["counts"]["worse"] == 0
     write(bench, "head.json", run(5e7, 1.8e7, 2), runs=1, kind="run")  # more than load explains
     check(bench, "head.json", "-b", "base.json", status=1)
     write(bench, "loaded.json", run(5e7, 1e7, 1), runs=1, kind="run")  # the baseline had the load

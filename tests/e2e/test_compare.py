@@ -97,7 +97,7 @@ def test_a_change_is_found_with_its_size(bench, tmp_path):
     assert any("different revisions" in warning for warning in told["warnings"])
     text = compare(bench, base, head).out
     check_page(text)
-    assert "step is worse" in text and "Only in head" in text
+    assert "step is worse" in text and "Candidate only" in text
     assert "No significant change" in compare(bench, "--min-change", "50%", base, head).out
 
 
@@ -134,11 +134,11 @@ def test_an_unfinished_and_a_damaged_trace_are_told(bench, trace, tmp_path):
     damaged[len(whole) // 2] ^= 0x10
     (tmp_path / "damaged.tare").write_bytes(bytes(damaged))
     told, by_name = rows(bench, trace, tmp_path / "torn.tare")
-    assert any(warning.startswith("head: ") and ("unfinished" in warning or "ends inside" in warning)
+    assert any(warning.startswith("candidate: ") and ("unfinished" in warning or "ends inside" in warning)
                for warning in told["warnings"]), told["warnings"]
     assert "run.elapsed" not in by_name  # nobody knows how long it took
     told, _ = rows(bench, tmp_path / "damaged.tare", trace)
-    assert any(warning.startswith("base: ") and "damaged" in warning for warning in told["warnings"])
+    assert any(warning.startswith("baseline: ") and "damaged" in warning for warning in told["warnings"])
 
 
 def test_a_page_is_one_file(bench, trace):

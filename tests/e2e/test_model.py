@@ -197,7 +197,7 @@ def test_what_is_not_counted_is_named(bench, models):
     assert layer["macs"] is None and layer["state"] == "no shape" and not after["total"]["activations_known"]
     assert after["total"]["at_least"] and not after["total"]["other_at_least"]  # only a product is left out
     page = bench.tare("model", "--static", "--html", models / "unknown_operator.onnx").out
-    assert "at least 56 MACs" in page and "exactly 56 MACs" not in page
+    assert ">≥ 56<" in page
     bench.tare("model", "--static", "--csv", bench.folder / "tables", models / "unknown_operator.onnx")
     rows = (bench.folder / "tables" / "total.csv").read_text().splitlines()
     assert "macs,56,count," in rows and "at_least,true,," in rows
@@ -287,7 +287,7 @@ def test_csv_and_html(bench, models):
     page = bench.folder / "page.html"
     assert bench.tare("model", "--static", "--html", "-o", page, models / "resnet50.onnx").status == 0
     text = page.read_text()
-    assert "exactly 4089184256 MACs" in text and "<script" not in text
+    assert ">4089184256</dd>" in text and "<script" not in text
 
 
 def test_names_are_escaped(bench, models):

@@ -113,8 +113,9 @@ static void json_has_the_same(void **state)
 {
     (void)state;
     assert_int_equal(EXAMINE("--json"), 0);
-    assert_ptr_equal(strstr(printed, "{\"schema\":{\"name\":\"tare-doctor\",\"version\":1,\"minor\":1},\"writer\":\"tare "),
-                     printed);
+    assert_ptr_equal(
+        strstr(printed, "{\"schema\":{\"name\":\"tare-doctor\",\"version\":1,\"minor\":1},\"writer\":\"tare "),
+        printed);
     assert_non_null(strstr(printed, "\"works\":2,\"partly\":1,\"fails\":1,\"checks\":["));
     assert_non_null(strstr(printed, "{\"sampler\":\"recording\",\"source\":\"shared memory\",\"state\":\"works\","
                                     "\"detail\":\"/dev/shm has 1.00 GiB free\",\"fix\":null}"));

@@ -84,7 +84,7 @@ static void every_view_has_the_span(void **state)
     assert_non_null(strstr(printed, "\nnext: tare report --html "));
     assert_null(strchr(printed, '\x1b')); /* no terminal, no colour */
     assert_int_equal(REPORT("--json", trace), 0);
-    assert_non_null(strstr(printed, "\"name\":\"work\",\"kind\":\"span\",\"calls\":1,\"total_ns\":1000,"));
+    assert_non_null(strstr(printed, "\"name\":\"work\",\"calls\":1,\"total_ns\":1000,"));
     assert_int_equal(REPORT(trace, "--events"), 0);
     assert_non_null(strstr(printed, "\tbegin\twork\tdepth=0\n"));
     assert_int_equal(REPORT("--by", "thread", "--all", "--raw", "--width=100", "--", trace), 0);

@@ -284,7 +284,8 @@ static void tables_and_sinks_that_refuse(void **state)
         "measured_thresholds.csv measured_layers_peaks_levels.csv measured_layers_rows.csv measured_notes.csv "
         "operators.csv layers.csv inputs.csv outputs.csv dimensions.csv weights_by_type.csv weights_by_use.csv "
         "not_counted.csv ");
-    assert_non_null(strstr(thresholds.data, "latency,\"batch=1,threads=1\",ns,broken,0.51,,75500,at most,50000,true\r\n"));
+    assert_non_null(
+        strstr(thresholds.data, "latency,\"batch=1,threads=1\",ns,broken,0.51,,75500,at most,50000,true\r\n"));
     tare__text_free(&thresholds);
     file.writes = 0;
     refuse = 1;

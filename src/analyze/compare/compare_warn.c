@@ -49,8 +49,8 @@ static const char *or_unknown(const char *text)
 static void warn_of_differences(warner *to, const tare__figures *base, const tare__figures *head, bool chosen)
 {
     if (differ(base->cpu_model, head->cpu_model) || differ(base->host, head->host))
-        warn(to, "different machines: baseline on %.100s (%.100s), candidate on %.100s (%.100s)", or_unknown(base->host),
-             or_unknown(base->cpu_model), or_unknown(head->host), or_unknown(head->cpu_model));
+        warn(to, "different machines: baseline on %.100s (%.100s), candidate on %.100s (%.100s)",
+             or_unknown(base->host), or_unknown(base->cpu_model), or_unknown(head->host), or_unknown(head->cpu_model));
     else if (differ(base->machine, head->machine))
         warn(to, "the machine has changed: its CPUs, memory or kernel differ between baseline and candidate");
     if (differ(base->command, head->command) && !chosen)

@@ -110,9 +110,8 @@ static tare__value verdict_on(const tare__kept_trend *trend, const tare__kept_ch
 }
 static tare__value share_of(const tare__kept_change *change)
 {
-    return tare__value_number(!change                          ? NAN
-                              : change->after == change->before ? 0
-                                                                : (change->after - change->before) / fabs(change->before));
+    double more = change ? change->after - change->before : NAN;
+    return tare__value_number(more == 0 ? 0 : more / fabs(change ? change->before : NAN));
 }
 MADE(change_verdict, tare__kept_change, verdict_on(cells->parent, row))
 MADE(change_share, tare__kept_change, share_of(row))

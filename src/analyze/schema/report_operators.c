@@ -91,8 +91,9 @@ static const tare__schema_column module_columns[] = {
     C(self_ns, NS, NS, "total minus the modules inside"),
     C(operators_ns, NS, NS, "of `self_ns`: self time of operators"),
     C(backward_calls, U64, COUNT, "nodes of the backward pass whose forward operator ran in it or below", HIDDEN),
-    C(backward_ns, NS, NS, "total time of the nodes of the backward pass whose forward operator ran in it or below; null: "
-      "none is known", .absent = "no node of the backward pass is known to belong to it"),
+    C(backward_ns, NS, NS,
+      "total time of the nodes of the backward pass whose forward operator ran in it or below; null: none is known",
+      .absent = "no node of the backward pass is known to belong to it"),
     {"operators", TARE__STORED_MADE_ROWS, TARE__SHOW_NOTHING, .make = module_rows, .table = &module_operators,
      .meaning = "operators that it calls itself", NOT_IN_PAGE},
 };

@@ -162,7 +162,9 @@ static void put_row(tare__page *page, const tare__compared *row)
         put_effect(page, row);
     tare__page_cell(page, VALUE_COLUMNS, tare__unit_change(text, row->decision.change));
     tare__page_cell(page, INTERVAL_COLUMNS, tare__compared_interval(text, row->decision.low, row->decision.high));
-    tare__page_cell(page, P_COLUMNS, isnan(row->decision.adjusted) ? "" : tare__schema_show(text, row->decision.adjusted, TARE__SHOW_P));
+    tare__page_cell(page, P_COLUMNS,
+                    isnan(row->decision.adjusted) ? ""
+                                                  : tare__schema_show(text, row->decision.adjusted, TARE__SHOW_P));
     end_row(page);
 }
 

@@ -240,7 +240,8 @@ static void put_changes(tare__text *out, const tare__kept_trend *trend)
                           tare__history_revision(revision, point->revision, 0));
         char p[TARE__COMPARED_BYTES];
         tare__text_format(out, "%s → %s\n             p %s\n", tare__unit_value(from, trend->unit, change->before),
-                          tare__unit_value(to, trend->unit, change->after), tare__schema_show(p, change->p, TARE__SHOW_P));
+                          tare__unit_value(to, trend->unit, change->after),
+                          tare__schema_show(p, change->p, TARE__SHOW_P));
     }
 }
 
