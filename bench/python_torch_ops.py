@@ -30,7 +30,7 @@ def timed(step):
 
 def with_tare(step):
     """(bare, recorded) seconds: a step each in turn, since a machine changes its speed from one moment to the next."""
-    from tare._torch import operators
+    from tare.torch import operators
     bare, recorded = [], []
     for _ in range(STEPS):
         bare.append(timed(step))

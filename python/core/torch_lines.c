@@ -2,8 +2,10 @@
  * where it stands, at its next safe point; the time since its last look goes to that line. Nothing is interrupted.
  * The ticker is a thread of its own that runs no Python code; looks are the main thread's, with the interpreter's lock.
  * Must not know torch. */
+#define _GNU_SOURCE
 #include "torch.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <frameobject.h>
 #include <pthread.h>
@@ -28,11 +30,24 @@ const char *tare__torch_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Files of Tare itself are installed ones wherever they lie: below `pip install --target`, or beside a build. */
+/* The folder of this package, with a slash: that of the extension. */
+static const char *own_folder(void)
+{
+    static char folder[sizeof ((torch_line *)NULL)->file];
+    Dl_info found;
+    if (!folder[0] && dladdr(folder, &found) && found.dli_fname) {
+        int length = (int)(tare__torch_base_name(found.dli_fname) - found.dli_fname);
+        snprintf(folder, sizeof folder, "%.*s", length, found.dli_fname);
+    }
+    return folder;
+}
+
+/* Files of Tare itself are installed ones wherever they lie: below `pip install --target`, or beside a build. The start-up
+ * hook may belong to a package for another Python. */
 static bool is_own(const char *file)
 {
-    const char *package = strstr(file, "/tare/_");
-    return package && (strncmp(package, "/tare/_torch/", 13) == 0 || strncmp(package, "/tare/_hook/", 12) == 0);
+    const char *folder = own_folder();
+    return (folder[0] && strncmp(file, folder, strlen(folder)) == 0) || strstr(file, "/tare/_hook/");
 }
 
 static bool is_installed(const char *file)

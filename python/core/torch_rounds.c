@@ -11,7 +11,7 @@
 #define INNER_MAX 64u /* steps in a row of one that steps in an inner loop now and then */
 #define PLACES 4u   /* steps of an optimizer whose place in the program is noted */
 
-/* Where an optimizer steps, compared with one that steps more often: the answers of tare/_torch/_loops.py. */
+/* Where an optimizer steps, compared with one that steps more often: the answers of tare/torch/_loops.py. */
 typedef enum nesting {
     UNKNOWN = -1,
     SAME,  /* in the same loop, so in some iterations only (delayed policy updates) */
@@ -44,7 +44,7 @@ static struct {
     unsigned in_row;         /* steps of the last one */
     const optimizer *closer; /* steps outside of the loop in which another one does: it closes the round */
     unsigned cycle, run;     /* steps of the others between two of the closer; since the last one */
-    PyObject *where, *compare, *changed; /* functions of tare/_torch/_loops.py */
+    PyObject *where, *compare, *changed; /* functions of tare/torch/_loops.py */
 } rounds;
 
 static void forget_known(void)
@@ -241,7 +241,7 @@ static PyObject *use(PyObject *module, PyObject *arguments)
 static PyMethodDef functions[] = {
     {"torch_loops", use, METH_VARARGS,
      "torch_loops(where, compare, changed)\n--\n\nHow places in the program are found and compared, and whether a "
-     "model changes (tare/_torch/_loops.py)."},
+     "model changes (tare/torch/_loops.py)."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -7,7 +7,7 @@ from ._command import find
 
 def main() -> int:
     if sys.argv[1:2] == ["profile"]:
-        from ._model_command import main as profile
+        from .seeds.model._command import main as profile
         return profile(sys.argv[2:])
     try:
         os.execv(find(), ["tare", *sys.argv[1:]])

@@ -148,7 +148,7 @@ class Report:
 
             >>> tare.report("train.tare").bottlenecks()
         """
-        from . import rules
+        from .seeds import rules
         whole = sum(row.self_ns for row in self.spans)
         operations: Dict[str, Any] = {}
         for row in self.spans:

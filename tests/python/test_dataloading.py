@@ -155,7 +155,7 @@ def test_nothing_is_said_of_what_is_missing():
 # ---- keywords ------------------------------------------------------------------------------------------------------
 
 def test_keywords_of_a_slow_loader(monkeypatch):
-    from tare import dataloading
+    from tare.seeds import dataloading
     monkeypatch.setattr(dataloading, "cpus", lambda: 8)
     monkeypatch.setattr(dataloading, "cuda_there", lambda: False)
     profiler, loader = tare.DataLoadingProfiler(), labelled()
@@ -198,7 +198,7 @@ def test_keywords_that_cannot_work_are_rejected():
 
 
 def test_a_rebuilt_loader_gives_the_same_batches():
-    from tare.dataloading import rebuilt
+    from tare.seeds.dataloading import rebuilt
     for loader in (labelled(drop_last=True, count=44), labelled(batch=None),
                    DataLoader(Slow(8), batch_sampler=[[0, 3], [5, 1]])):
         assert [str(one) for one in rebuilt(loader, {"num_workers": 1})] == [str(one) for one in loader]
@@ -207,7 +207,7 @@ def test_a_rebuilt_loader_gives_the_same_batches():
 def test_cpus_of_this_process(bench):
     done = bench.python("""
         import os
-        from tare import dataloading
+        from tare.seeds import dataloading
         all_of_them = os.sched_getaffinity(0)
         print(1 <= dataloading.cpus() <= len(all_of_them))
         os.sched_setaffinity(0, {min(all_of_them)})

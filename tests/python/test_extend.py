@@ -334,7 +334,7 @@ def test_without_a_tracker_there_is_a_sentence(measured, monkeypatch):
 
 
 def test_what_can_be_logged():
-    from tare.trackers import figures_of
+    from tare.integrations.trackers import figures_of
     monitor = tare.PerformanceMonitor()
     for _ in range(3):
         with monitor.track("forward"):

@@ -67,7 +67,7 @@ def test_programs_of_the_current_folder_are_not_run(bench, path):
     done = bench.python("""
         import os
         from tare import _command
-        from tare._model_figures import machine
+        from tare.seeds.model._figures import machine
         print(machine()["revision"])
         access = os.access
         os.access = lambda path, mode: access(path, mode) and "/../" not in path and not path.endswith("bin/tare")

@@ -26,7 +26,7 @@ SENTENCES = {"FIFO": "it is a pipe", "socket": "it is a socket", "folder": "it i
 
 SCRIPT = """
 import tare
-from tare import _model_load
+from tare.seeds.model import _load
 from tare.config import read_trainer_params
 
 def say(name, call):
@@ -40,9 +40,9 @@ say("baseline", lambda: tare.load_baseline("odd.json"))
 say("detector", lambda: tare.PerformanceRegressionDetector("odd.json"))
 say("reports", lambda: tare.compare_reports("good.json", "odd.json"))
 say("trainer", lambda: read_trainer_params("odd.json"))
-say("model", lambda: _model_load.kind_of("odd.json"))
-say("hub", lambda: _model_load.kind_of("hub"))
-say("onnx", lambda: _model_load._onnx_in("onnx"))
+say("model", lambda: _load.kind_of("odd.json"))
+say("hub", lambda: _load.kind_of("hub"))
+say("onnx", lambda: _load._onnx_in("onnx"))
 """
 
 

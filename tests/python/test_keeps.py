@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from tare._torch import _keeps
+from tare.torch import _keeps
 
 # Each has the same names in another function before it, and one line that keeps a loss.
 PROGRAMS = {

@@ -8,7 +8,7 @@ import pytest
 import tare
 from torch_parts import torch
 
-from tare import _model_measure
+from tare.seeds.model import _measure
 
 RUNS = {"num_runs": 10, "warmup_runs": 2}
 
@@ -16,12 +16,12 @@ RUNS = {"num_runs": 10, "warmup_runs": 2}
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
     """Threads of others that spin on a busy machine are not what is tested, nor is it how long one looks."""
-    before, look, window = torch.get_num_threads(), _model_measure.LOOK_SECONDS, _model_measure.WINDOW_SECONDS
+    before, look, window = torch.get_num_threads(), _measure.LOOK_SECONDS, _measure.WINDOW_SECONDS
     torch.set_num_threads(1)
-    _model_measure.LOOK_SECONDS, _model_measure.WINDOW_SECONDS = 0.02, 0.002
+    _measure.LOOK_SECONDS, _measure.WINDOW_SECONDS = 0.02, 0.002
     yield
     torch.set_num_threads(before)
-    _model_measure.LOOK_SECONDS, _model_measure.WINDOW_SECONDS = look, window
+    _measure.LOOK_SECONDS, _measure.WINDOW_SECONDS = look, window
 
 
 class Net(torch.nn.Module):
@@ -134,7 +134,7 @@ def test_a_precision_is_really_executed_and_the_model_stays():
 
 
 def test_a_precision_that_is_not_the_models_all_through_is_told(monkeypatch):
-    monkeypatch.setattr("tare._model_torch._trial", lambda *_: "")
+    monkeypatch.setattr("tare.seeds.model._torch._trial", lambda *_: "")
     class Mixed(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -149,9 +149,9 @@ def test_a_precision_that_is_not_the_models_all_through_is_told(monkeypatch):
 
 
 def test_a_precision_that_would_end_the_process_is_refused(monkeypatch):
-    from tare import _model_torch
-    monkeypatch.setattr(_model_torch, "_TRIAL", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
-    monkeypatch.setattr(_model_torch, "_trial", _model_torch._trial.__wrapped__)  # others keep what they tried
+    from tare.seeds.model import _torch
+    monkeypatch.setattr(_torch, "_TRIAL", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
+    monkeypatch.setattr(_torch, "_trial", _torch._trial.__wrapped__)  # others keep what they tried
     with pytest.raises(ValueError, match="fp16 cannot be executed on this CPU: .*SIGILL"):
         tare.ModelProfiler(Net(), precision="fp16")
 
@@ -216,10 +216,10 @@ def on_a_gpu(monkeypatch):
 def test_on_a_gpu_latency_waits_for_every_run_and_throughput_once_a_window(monkeypatch):
     gpu, profiler = on_a_gpu(monkeypatch)
     call, settle = profiler.runner.call(profiler._take(images())), profiler.runner.settle()
-    told = _model_measure.latency(call, settle, 7)
+    told = _measure.latency(call, settle, 7)
     assert gpu.waited == 1 + 7 and told["synchronized"] == "after every run"
     gpu.waited = 0
-    told = _model_measure.throughput(call, settle, 0.001, 5, {"samples": 2})
+    told = _measure.throughput(call, settle, 0.001, 5, {"samples": 2})
     assert gpu.waited == 1 + told["windows"] and told["runs_per_window"] == 2
     assert told["synchronized"] == "once a window"
 
@@ -246,7 +246,7 @@ def test_on_a_gpu_layers_have_the_devices_time(monkeypatch):
 
 
 def test_on_a_gpu_kernels_and_copies_are_told_apart(monkeypatch):
-    from tare import _model_gpu
+    from tare.seeds.model import _gpu
     gpu, profiler = on_a_gpu(monkeypatch)
 
     def event(cat, name, ts, dur, **args):
@@ -260,19 +260,20 @@ def test_on_a_gpu_kernels_and_copies_are_told_apart(monkeypatch):
                     event("kernel", "gemm", 2500, 1000, **{"est. achieved occupancy %": 60}), {"ph": "M", "name": "x"},
                     event("gpu_memcpy", "Memcpy HtoD", 0, 500, bytes=1_000_000), event("cpu_op", "aten::mm", 0, 9),
                     event("gpu_memset", "Memset", 4000, 250)]}, file)
-    found = _model_gpu._device_events(Told())
-    assert _model_gpu._busy_ms(found) == 0.5 + 2.5 + 0.25  # both products ran at once for half a millisecond
-    assert _model_gpu._kernels(found) == [{"name": "gemm", "calls": 2, "total_ms": 3.0, "occupancy_percent": 50}]
-    copy, fill = _model_gpu._copies(found)
+    found = _gpu._device_events(Told())
+    assert _gpu._busy_ms(found) == 0.5 + 2.5 + 0.25  # both products ran at once for half a millisecond
+    assert _gpu._kernels(found) == [{"name": "gemm", "calls": 2, "total_ms": 3.0, "occupancy_percent": 50}]
+    copy, fill = _gpu._copies(found)
     assert copy == {"name": "Memcpy HtoD", "calls": 1, "total_ms": 0.5, "bytes": 1_000_000, "gb_per_second": 2.0}
     assert isinstance(fill["bytes"], tare.Missing) and isinstance(fill["gb_per_second"], tare.Missing)
-    from tare import _engine, _model_html
-    section, = _model_html._kernels({"available": True, "device_ms": 3.25, "run_ms": 5.0, "note": "one run",
-                                     "kernels": _model_gpu._kernels(found), "memory_transfers": [copy, fill]})
+    from tare import _engine
+    from tare.seeds.model import _html
+    section, = _html._kernels({"available": True, "device_ms": 3.25, "run_ms": 5.0, "note": "one run",
+                               "kernels": _gpu._kernels(found), "memory_transfers": [copy, fill]})
     page = _engine.page("gpu", "", [section]).decode()
     assert "50 %" in page and "2 GB/s" in page and "Busy for 3.25 ms of 5.00 ms" in page and "n/a" not in page
     runner = profiler.runner
-    ranges = _model_gpu._ranges(runner, runner.call(profiler._take(images())), runner.settle())
+    ranges = _gpu._ranges(runner, runner.call(profiler._take(images())), runner.settle())
     assert ranges["names"] == gpu.pushed == ["Net", "conv", "drop", "head"] and gpu.popped == 4
 
 
@@ -403,7 +404,7 @@ def test_what_blocks_is_named():
 # ---- advice --------------------------------------------------------------------------------------------------------
 
 def advice_of(results, rows=(), layers=None, memory=None):
-    from tare._model_advice import advise
+    from tare.seeds.model._advice import advise
     return {one.id: one for one in advise(results, rows, layers, memory)}
 
 
@@ -660,9 +661,9 @@ def test_an_onnx_file_on_a_gpu_that_the_runtime_cannot_use(onnx_file, monkeypatc
 
 def test_the_machine_is_the_commands(onnx_file, bench):
     """A baseline of one is no other machine's for the other."""
-    from tare import _model_figures
+    from tare.seeds.model import _figures
     told = json.loads(bench.call(bench.command, "model", "--static", "--json", onnx_file).out)["figures"]
-    here = _model_figures.machine()
+    here = _figures.machine()
     assert (here["host"], here["cpu_model"], here["fingerprint"]) == (told["host"], told["cpu_model"], told["machine"])
 
 
@@ -683,7 +684,7 @@ def test_the_commands_read_what_python_wrote(tmp_path, bench):
 # ---- the command ---------------------------------------------------------------------------------------------------
 
 def test_the_command_gates(folder, tmp_path, monkeypatch, capsys):
-    from tare._model_command import main
+    from tare.seeds.model._command import main
     monkeypatch.chdir(tmp_path)
     words = ["--model-path", str(folder / "model.pt2"), "--runs", "8", "--warmup", "1", "--output-dir"]
     assert main([*words, "out", "--threshold", "latency:100s", "throughput:0.001samples/s", "--history", "past"]) == 0

@@ -599,7 +599,7 @@ def simulated_waiting(busy, batch, gamma, batches=60_000):
 @pytest.mark.parametrize("busy", [0.3, 0.5, 0.7, 0.85])
 @pytest.mark.parametrize("batch, gamma", [(1, None), (1, 1.0), (1, 25.0), (4, 4.0), (8, 25.0), (8, None)])
 def test_the_waiting_of_a_plan_is_that_of_a_simulation(busy, batch, gamma):
-    from tare.model_check import waiting_of
+    from tare.seeds.model.check import waiting_of
     told, seen = waiting_of(busy, batch, 0.0 if gamma is None else 1 / gamma), simulated_waiting(busy, batch, gamma)
     assert abs(told - seen) < 0.12 * seen + 0.08  # in runs
 

@@ -2,15 +2,16 @@
 import types
 
 import pytest
-from tare import Missing, _model_advice, _model_measure
+from tare import Missing
+from tare.seeds.model import _advice, _measure
 
 
 def told(busy, kept_off, waits=2, pushed=50):
     """Figures of one run of a second that had the CPU for `busy` and was runnable without running for `kept_off`."""
     seen = types.SimpleNamespace(wall_s=1.0, process_cpu_s=busy, cpu_percent=100.0, process_cpu_percent=100.0 * busy)
-    cpu = _model_measure._cpu(seen, (0, 0, 0, 0), (0, 0, waits, pushed), 1, kept_off)
+    cpu = _measure._cpu(seen, (0, 0, 0, 0), (0, 0, waits, pushed), 1, kept_off)
     results = {"cpu": cpu, "model": {"device": "cpu"}}
-    return cpu, {one.id for one in _model_advice._parallel(types.SimpleNamespace(results=results))}
+    return cpu, {one.id for one in _advice._parallel(types.SimpleNamespace(results=results))}
 
 
 def test_preemption_is_not_waiting():
@@ -31,5 +32,5 @@ def test_without_the_kernels_account():
 
 
 def test_the_kernels_account_grows_on_this_machine():
-    delay = _model_measure._run_delay()
+    delay = _measure._run_delay()
     assert isinstance(delay, Missing) or delay >= 0

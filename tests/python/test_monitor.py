@@ -17,7 +17,8 @@ import weakref
 import pytest
 
 import tare
-from tare import _core, _device
+from tare import _core
+from tare.torch import _gpu_memory
 from waiting import until
 
 RULE = "=" * 90
@@ -255,13 +256,13 @@ class Result:
 def metric(name, seconds, cpu_mb, gpu_mb=None, gpu_peak_mb=None):
     reading = None
     if gpu_mb is not None:
-        reading = _device.Reading()
+        reading = _gpu_memory.Reading()
         reading.delta, reading.peak = gpu_mb * 2 ** 20, gpu_peak_mb * 2 ** 20
     return tare.Metric(Result(name, seconds, cpu_mb), reading)
 
 
 def test_the_table_of_blocks_has_the_guides_layout():
-    from tare._tables import block_table
+    from tare.seeds._tables import block_table
     lines = block_table([metric("data loading", 0.450, 523.1, 0.0, 0.0),
                          metric("model forward", 0.850, 45.2, 1250.3, 2880.5)], 1.42)
     assert lines == [
@@ -274,13 +275,13 @@ def test_the_table_of_blocks_has_the_guides_layout():
 
 def test_without_a_gpu_its_columns_say_so(monkeypatch, capsys):
     monkeypatch.setattr(_core, "gpu_memory", lambda device: "no NVIDIA driver")
-    from tare._tables import block_table
+    from tare.seeds._tables import block_table
     assert block_table([metric("load_ground_truth", 0.396, 76.9)], 0.396)[5] == (
         "load_ground_truth                   0.396          +76.9            n/a         n/a")
 
 
 def test_the_table_of_aggregates_has_the_guides_layout():
-    from tare._tables import aggregate_table
+    from tare.seeds._tables import aggregate_table
 
     def one(count, total, mean, least, most):
         return types.SimpleNamespace(count=count, total_s=total, mean_s=mean, min_s=least, max_s=most)
@@ -422,7 +423,7 @@ def test_real_blocks_have_bottlenecks():
 
 
 def part(name, percent, self_percent=0.0):
-    from tare._bottlenecks import Part
+    from tare.seeds._bottlenecks import Part
     return Part(name, self_percent, percent)
 
 
@@ -432,18 +433,18 @@ def part(name, percent, self_percent=0.0):
     ("backward_pass", 40.1, "backward"), ("batch_backward", 40.0, None), ("other", 100, None),
 ])
 def test_limits_of_the_phases(name, percent, kind):
-    from tare._bottlenecks import shares
+    from tare.seeds._bottlenecks import shares
     assert [one.kind for one in shares([part(name, percent)])] == ([kind] if kind else [])
 
 
 def test_shares_at_their_limits():
-    from tare._bottlenecks import shares
+    from tare.seeds._bottlenecks import shares
     found = shares([part("a", 50, 50.0), part("b", 20, 20.0), part("c", 50.1, 50.1)])
     assert [(one.operation, one.severity) for one in found] == [("c", "bottleneck"), ("a", "consider")]
 
 
 def test_variance_needs_more_than_twice():
-    from tare._bottlenecks import variance
+    from tare.seeds._bottlenecks import variance
     assert variance("step", 1.0, 2.0, 5) == []
     assert variance("step", 1.0, 3.0, 1) == []
     (found,) = variance("step", 1.0, 2.5, 5)
@@ -610,7 +611,7 @@ def test_plots(tmp_path):
 
 def test_a_line_at_100_percent_is_inside_the_axes(tmp_path, monkeypatch):
     figure_module = pytest.importorskip("matplotlib.figure")
-    from tare import plots
+    from tare.integrations import _plots
     kept = []
 
     class Kept(figure_module.Figure):
@@ -618,7 +619,7 @@ def test_a_line_at_100_percent_is_inside_the_axes(tmp_path, monkeypatch):
             kept.append(self)
             return super().savefig(*args, **kwargs)
     monkeypatch.setattr(figure_module, "Figure", Kept)
-    plots.plot_series({"time_s": [0.0, 1.0, 2.0], "cpu": [100.0, 100.0, 100.0], "memory": [0.0, 0.0, 0.0],
+    _plots.plot_series({"time_s": [0.0, 1.0, 2.0], "cpu": [100.0, 100.0, 100.0], "memory": [0.0, 0.0, 0.0],
                        "gpu_memory": [1.0, 2.0, 2.0]}, tmp_path / "a.png")
     (figure,) = kept
     for axis in figure.axes:

@@ -172,7 +172,7 @@ def test_cuda_time_has_every_kernel_once():
     import enum
     import types
 
-    from tare._torchprofiler import PyTorchProfiler
+    from tare.seeds.torchprofiler import PyTorchProfiler
 
     class Kind(enum.Enum):
         CPU, CUDA = 0, 1

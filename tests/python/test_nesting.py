@@ -1,7 +1,7 @@
 """Places in loops, compared by their byte code: it differs between interpreters."""
 import pytest
 
-from tare._torch import _loops
+from tare.torch import _loops
 
 SAME, OUTER, INNER, APART = range(4)
 places = {}

@@ -8,7 +8,8 @@ import warnings
 import pytest
 
 import tare
-from tare import _benchmark, _torchstate, optimize
+from tare.seeds import _benchmark, optimize
+from tare.torch import _state
 from torch_parts import convolutional, labelled, mlp, same, torch, weights
 
 HALF = "Mixed precision (BF16)"
@@ -147,7 +148,7 @@ def test_the_optimized_model_shares_its_weights_and_looks_the_same(half):
     batch = torch.randn(8, 16)
     exact, rough = ahead(model, batch), ahead(faster, batch)
     assert rough.dtype == torch.float32 and not torch.equal(exact, rough)
-    assert _torchstate.difference(exact, rough) < 0.05
+    assert _state.difference(exact, rough) < 0.05
     assert faster is not model and isinstance(faster, torch.nn.Sequential)
     assert [one.data_ptr() for one in faster.parameters()] == [one.data_ptr() for one in model.parameters()]
     assert faster.state_dict().keys() == model.state_dict().keys()
@@ -352,7 +353,7 @@ def test_a_sequential_is_really_compiled(quick_compiler):
     assert summary["details"][0]["evidence"]["operators_captured"] >= 4
     assert faster.state_dict().keys() == model.state_dict().keys()
     assert getattr(model, "_compiled_call_impl", None) is None
-    assert _torchstate.copy_of(faster)._compiled_call_impl is not None
+    assert _state.copy_of(faster)._compiled_call_impl is not None
     torch._dynamo.reset()
     before = graphs()
     model(torch.randn(8, 16))
@@ -513,16 +514,16 @@ def test_a_model_of_transformers_is_checkpointed():
     ([1.0, 2.0], [1.0], math.inf), ([1.0], [math.nan], math.inf), ([math.inf, 1.0], [math.inf, 1.0], 0.0),
     ([math.inf], [-math.inf], math.inf), ([], [], 0.0)])
 def test_difference(expected, got, apart):
-    assert _torchstate.difference(torch.tensor(expected), torch.tensor(got)) == pytest.approx(apart)
+    assert _state.difference(torch.tensor(expected), torch.tensor(got)) == pytest.approx(apart)
 
 
 def test_difference_of_nests():
     one = {"a": torch.ones(2), "b": (torch.zeros(1), [torch.tensor([1, 2])])}
     other = copy.deepcopy(one)
-    assert _torchstate.difference(one, other) == 0
+    assert _state.difference(one, other) == 0
     other["b"][1][0][0] = 9
-    assert _torchstate.difference(one, other) > 1
-    assert _torchstate.difference(one, {"a": one["a"]}) == math.inf
+    assert _state.difference(one, other) > 1
+    assert _state.difference(one, {"a": one["a"]}) == math.inf
 
 
 # ---- the benchmark -------------------------------------------------------------------------------------------------
@@ -557,7 +558,7 @@ def test_improvements_are_those_of_the_two_sides():
 
 
 def _contest_of(monkeypatch, *optimizations):
-    from tare import _contest
+    from tare.seeds import _contest
     monkeypatch.setattr(_contest, "OPTIMIZATIONS", optimizations)
 
 

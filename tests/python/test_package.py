@@ -207,4 +207,4 @@ def test_a_cell_within_a_recording_is_a_span_of_it(bench):
 @pytest.mark.parametrize("line", ["-o", "--nonsense", "a b"])
 def test_a_wrong_line_gets_the_usage(line):
     with pytest.raises(ValueError, match="usage: %%tare"):
-        tare.notebook.record_cell(None, line, "x = 1")
+        tare.integrations.notebook.record_cell(None, line, "x = 1")

@@ -15,7 +15,8 @@ import time
 import pytest
 
 import tare
-from tare import Comparison, _core, _parts
+from tare import Comparison, _core
+from tare.seeds import _parts
 
 MB = 1024 * 1024
 
@@ -277,7 +278,7 @@ def test_system():
 
 
 def test_system_alerts():
-    from tare._metrics import SystemStats
+    from tare.seeds._metrics import SystemStats
     assert SystemStats(91.0, 86.0, 81.0, 0.0).alerts() == [
         "the CPUs are at 91 % (over 90 %)", "memory is at 86 % (over 85 %)", "a disk is at 81 % (over 80 %)"]
     assert SystemStats(90.0, 85.0, tare.Missing("x"), 0.0).alerts() == []

@@ -6,7 +6,7 @@ import random
 import pytest
 
 import tare
-from tare import recommend
+from tare.seeds import recommend
 from torch_parts import DataLoader, Slow, labelled, mlp, same, torch, weights
 
 SEED_KEYS = {"data_loading", "data_bottlenecks", "data_optimizations", "model_profiling", "model_optimizations",

@@ -218,7 +218,7 @@ def test_dev_mode_is_clean(bench):
         thread = threading.Thread(target=lambda: tare.mark("thread"))
         thread.start(); thread.join()
         asyncio.run(main())
-        import tare._report, tare.notebook
+        import tare._report, tare.integrations.notebook
     """, options=["-X", "dev", "-W", "error", "-W", "ignore:The global interpreter lock:RuntimeWarning"])
     assert done.err == ""
 

@@ -11,7 +11,7 @@ if not torch.profiler.itt.is_available():
 
 MODEL = """
 import torch
-from tare._torch import operators
+from tare.torch import operators
 operators.stop()  # they are on from the import of torch
 torch.manual_seed(0)
 torch.set_num_threads(1)

@@ -241,11 +241,13 @@ def test_site_is_where_it_should_be():
 def test_a_line_of_tare_itself_is_never_the_programs_line():
     """Wherever the package lies: below `pip install --target`, or beside a build."""
     from tare import _core
-    for own in ("/opt/lib/tare/_torch/_threads.py", "/opt/lib/tare/_hook/sitecustomize.py"):
+    package = os.path.dirname(_core.__file__)
+    for own in (package + "/torch/_threads.py", package + "/_wrap.py", "/opt/lib/tare/_hook/sitecustomize.py"):
         names = {"here": _core.torch_line_here}
         exec(compile("def asked():\n    return here()\n", own, "exec"), names)
         place, _, function = names["asked"]()
         assert (place, function) == (__file__, "test_a_line_of_tare_itself_is_never_the_programs_line")
-    names = {"here": _core.torch_line_here}
-    exec(compile("def asked():\n    return here()\n", "/home/me/tare/train.py", "exec"), names)
-    assert names["asked"]()[0] == "/home/me/tare/train.py", "a folder called tare may be the program's own"
+    for other in ("/home/me/tare/train.py", "/home/me/tare/torch/train.py"):
+        names = {"here": _core.torch_line_here}
+        exec(compile("def asked():\n    return here()\n", other, "exec"), names)
+        assert names["asked"]()[0] == other, "a folder called tare may be the program's own"

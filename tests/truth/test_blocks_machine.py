@@ -7,7 +7,7 @@ import sys
 import time
 
 import tare
-from tare import _parts
+from tare.seeds import _parts
 from blocks import (MB, STATM, MADE, STAT, BY_HAND, FILES, PROFILER, MONITOR, touch, spin,
                     resident, stat, machine_between, memory_percent, disks, traffic)
 from truth import Figure, absolute, at_most, bracketed, exact, relative
@@ -184,7 +184,8 @@ torch.cuda = cuda = Cuda()
 torch.backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(benchmark=True))
 sys.modules["torch"] = torch
 import tare
-from tare import _core, _parts
+from tare import _core
+from tare.seeds import _parts
 told = iter((83.0,))
 energies = iter((1000.0, 1050.0))
 _core.gpu_load = lambda device, since: 83.0

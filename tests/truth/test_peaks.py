@@ -87,7 +87,7 @@ torch.set_num_threads(len(os.sched_getaffinity(0)))
 model = torch.nn.Sequential(torch.nn.Linear(512, 768, bias=False), torch.nn.ReLU(), torch.nn.Linear(768, 64, bias=False))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 data = torch.randn(256, 512)
-from tare._torch import operators
+from tare.torch import operators
 for _ in range(6):
     optimizer.zero_grad()
     model(data).square().sum().backward()

@@ -142,7 +142,7 @@ def test_memory_shapes_and_flops(truth, tmp_path):
 def test_summary(truth):
     from torch.profiler import record_function
 
-    from tare._torchprofiler import PyTorchProfiler
+    from tare.seeds.torchprofiler import PyTorchProfiler
     from tare.config import ProfilingConfig
     config = ProfilingConfig()
     config.profile_memory = True

@@ -127,8 +127,8 @@ class _ImportWatch(object):
         begin, timed = self.clock(), self.ident() == self.main
         self.depth += timed
         try:
-            from tare import _torch
-            _torch.attach(module)
+            from tare.torch import attach
+            attach(module)
         except Exception:
             if os.environ.get("TARE_VERBOSE"):
                 sys.stderr.write("tare: torch is not watched: %s: %s\n" % sys.exc_info()[:2])
@@ -181,7 +181,8 @@ def _greet(package, session):
     watch = _ImportWatch(word, bool(path) and os.environ.get("TARE_TORCH") != "0")
     atexit.register(watch.ended)  # before any other, so that it comes after all of them
     if not there:
-        watch.atexit = sys.modules.pop("atexit")  # a list of the modules is as without us; before 3.10 it has to stay alive
+        # A list of the modules is as without us; before 3.10 it has to stay alive.
+        watch.atexit = sys.modules.pop("atexit")
     sys.meta_path.insert(0, watch)
 
 

@@ -8,8 +8,8 @@ import warnings
 import weakref
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set
 
-from . import _switch
 from .._files import write_whole
+from . import _switch
 from ._averages import EventList, Wants, add
 from ._recording import Ours, Setup, Torchs
 

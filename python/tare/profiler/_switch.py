@@ -5,7 +5,7 @@ import os
 import re
 from typing import Iterator, Optional
 
-from .._torch import operators
+from ..torch import operators
 
 _VARIABLE, _LIBRARY = "INTEL_LIBITTNOTIFY64", "libtare-itt.so"
 # The order of the virtual functions that are replaced, counted in torch's own header.

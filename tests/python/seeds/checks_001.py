@@ -208,7 +208,7 @@ def _untouched(model, before):
 def mixed_precision(snippet):
     """Applied where it is measured faster and as right as before; else the model stays, and the summary says why."""
     torch = fill.torch
-    trouble = tare.optimize.half_trouble()
+    trouble = tare.seeds.optimize.half_trouble()
     for reason, wins in ((lambda: torch.is_autocast_enabled("cpu"), True),
                          (lambda: not torch.is_autocast_enabled("cpu"), False)):
         model, batch = _seen(snippet, _waiting(reason)), fill.batch()
@@ -238,7 +238,7 @@ def mixed_precision(snippet):
 def compiled(snippet):
     """Compiled, by dynamo's own count, where that is measured faster; otherwise the model stays as it is."""
     torch = fill.torch
-    trouble = tare.optimize.compiler_trouble()
+    trouble = tare.seeds.optimize.compiler_trouble()
     model, batch = _seen(snippet, _waiting(torch.compiler.is_compiling)), fill.batch()
     done = snippet.run(config=_config(use_mixed_precision=False), model=model)
     summary = done["profiler"].model_optimizer.get_optimization_summary()

@@ -19,16 +19,16 @@ def check(*key, needs):
     def decorate(function):
         @functools.wraps(function)
         def alone(snippet):
-            from tare import _model_measure
+            from tare.seeds.model import _measure
             threads, setting = fill.torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")
-            look, _model_measure.LOOK_SECONDS = _model_measure.LOOK_SECONDS, 0.02
+            look, _measure.LOOK_SECONDS = _measure.LOOK_SECONDS, 0.02
             fill.torch.set_num_threads(1)
             os.environ["OMP_NUM_THREADS"] = "1"  # of what the snippet starts
             try:
                 function(snippet)
             finally:
                 fill.torch.set_num_threads(threads)
-                _model_measure.LOOK_SECONDS = look
+                _measure.LOOK_SECONDS = look
                 os.environ.pop("OMP_NUM_THREADS")
                 if setting is not None:
                     os.environ["OMP_NUM_THREADS"] = setting

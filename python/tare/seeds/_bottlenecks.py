@@ -1,0 +1,111 @@
+"""What takes too much of the time, in words: the rules of PerformanceMonitor and EpochPerformanceMonitor."""
+from dataclasses import dataclass
+from typing import Iterable, List, Sequence, Tuple
+
+from .._core import unit
+
+LARGE, NOTABLE = 50.0, 20.0  # percent of all the time
+SPREAD = 2.0                 # slowest against fastest of a repeated operation
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """Something worth changing: `text` says what and how much, `advice` what to do. Prints as its text.
+
+        for found in monitor.bottlenecks():
+            print(found, *found.advice, sep="\\n  ")
+    """
+    operation: str
+    kind: str        #: "share", "loading", "forward", "backward", "variance", "first batch"
+    severity: str    #: "bottleneck" or "consider"
+    value: float     #: percent of the time; for variance how many times the fastest
+    text: str
+    advice: Tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Part:
+    """An operation's part of the time: its own, and with what it calls."""
+    operation: str
+    self_percent: float
+    percent: float
+
+
+# kind, limit in percent, words of the operation's name, what it is called, advice
+_PHASES: Sequence[Tuple[str, float, Tuple[str, ...], str, Tuple[str, ...]]] = (
+    ("loading", 30.0, ("load", "fetch", "dataset", "read_data"), "loading data",
+     ("load in parallel: DataLoader(num_workers=4)", "copy from pinned memory: DataLoader(pin_memory=True)",
+      "load ahead: DataLoader(prefetch_factor=2)")),
+    ("forward", 50.0, ("forward",), "the forward pass",
+     ("compute in half precision: torch.autocast", "a smaller model: fewer filters or layers, separable convolutions",
+      "where memory is what limits the batch: torch.utils.checkpoint")),
+    ("backward", 40.0, ("backward",), "the backward pass",
+     ("scale the loss and compute in half precision: torch.amp.GradScaler",
+      "smaller batches whose gradients are accumulated", "optimizer.zero_grad(set_to_none=True)")),
+)
+
+
+def _phases_of(part: Part, hidden: Iterable[str]) -> Iterable[Bottleneck]:
+    name = part.operation.lower().replace(" ", "_")
+    for kind, limit, words, called, advice in _PHASES:
+        if kind in hidden or part.percent <= limit or not any(word in name for word in words):
+            continue
+        if kind == "loading" and ("model" in name or "checkpoint" in name or "state" in name):
+            continue
+        yield Bottleneck(part.operation, kind, "bottleneck", part.percent,
+                         f"{part.operation}: {called} takes {part.percent:.1f} % of the time "
+                         f"(more than {limit:.0f} %)",
+                         advice)
+
+
+def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck]:
+    """Operations above the limits, the largest first. Rules named in `hidden` stay silent."""
+    hidden = tuple(hidden)
+    found: List[Bottleneck] = []
+    for part in sorted(parts, key=lambda part: -part.self_percent):
+        share = part.self_percent
+        if share > LARGE:
+            found.append(Bottleneck(part.operation, "share", "bottleneck", share,
+                                    f"BOTTLENECK: {part.operation} ({share:.1f}%)", ("work on this first",)))
+        elif share > NOTABLE:
+            found.append(Bottleneck(part.operation, "share", "consider", share,
+                                    f"Consider optimizing: {part.operation} ({share:.1f}%)"))
+        found.extend(_phases_of(part, hidden))
+    return found
+
+
+def variance(operation: str, least: float, most: float, count: int) -> List[Bottleneck]:
+    """Of a repeated operation whose slowest run took more than twice its fastest."""
+    if count < 2 or not least > 0 or not most / least > SPREAD:
+        return []
+    ratio = most / least
+    return [Bottleneck(operation, "variance", "consider", ratio,
+                       f"{operation}: the slowest of {count} took {ratio:.1f} times the fastest "
+                       f"({unit(most, 's')}, {unit(least, 's')})",
+                       ("inputs of different shapes: pad them, or sort batches by size",
+                        "costly random augmentation: compute it beforehand",
+                        "a cold start: leave the first ones out, or warm up"))]
+
+
+def first_batch(operation: str, first: float, others_mean: float, count: int) -> List[Bottleneck]:
+    """A first batch that took more than twice what the others took."""
+    if count < 2 or not others_mean > 0 or not first / others_mean > SPREAD:
+        return []
+    ratio = first / others_mean
+    return [Bottleneck(operation, "first batch", "consider", ratio,
+                       f"the first {operation} took {ratio:.1f} times the others "
+                       f"({unit(first, 's')}, {unit(others_mean, 's')})",
+                       ("it pays for start-up (compilation, memory, caches): run one batch before timing",))]
+
+
+def between_batches(percent: float) -> List[Bottleneck]:
+    """Time of epochs that is in no batch: a loop waits for its loader there."""
+    limit, advice = _PHASES[0][1], _PHASES[0][4]
+    if not percent > limit:
+        return []
+    return [Bottleneck("between batches", "loading", "bottleneck", percent,
+                       f"{percent:.1f} % of the epochs' time is in no batch (more than {limit:.0f} %): "
+                       "loading data, or what follows the last batch", advice)]

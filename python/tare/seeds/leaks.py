@@ -1,0 +1,70 @@
+"""Whether memory grows and grows."""
+from typing import List, Sequence
+
+from .._core import Missing
+
+_PART = 0.125  # of the threshold, that every part of the time must add
+
+
+def detect_memory_leak(snapshots: Sequence[float], threshold_mb: float = 100.0) -> "LeakReport":
+    """Whether memory over snapshots in MB (of `get_current_memory()`) grew by more than a threshold, and went on growing
+    throughout. What comes and goes is not growth: the least of each quarter of the snapshots is compared with that of
+    the quarter before (thirds below 8 snapshots, of which 3 are needed), and each has to add an eighth of the
+    threshold, the last one a quarter of what is usual. A single jump, a warm-up that ends and a sawtooth that returns
+    to its floor are no leaks.
+
+        report = tare.detect_memory_leak(snapshots)
+        if report:
+            print(report)
+    """
+    values = [float(value) for value in snapshots]
+    if not threshold_mb >= 0:
+        raise ValueError(f"threshold_mb is 0 or more, not {threshold_mb}")
+    if len(values) < 2:
+        missing = Missing("a growth needs two snapshots")
+        return LeakReport(missing, missing, threshold_mb, False)
+    if any(value != value for value in values):
+        missing = Missing("a snapshot has no value")
+        return LeakReport(missing, missing, threshold_mb, False)
+    steps = [after - before for before, after in zip(values, values[1:])]
+    growing = 100.0 * sum(step > 0 for step in steps) / len(steps)
+    return LeakReport(values[-1] - values[0], growing, threshold_mb, _is_sustained(values, threshold_mb))
+
+
+def _floors(values: List[float]) -> List[float]:
+    """The least of each part of the time."""
+    parts = 4 if len(values) >= 8 else 3
+    return [min(values[part * len(values) // parts:(part + 1) * len(values) // parts]) for part in range(parts)]
+
+
+def _is_sustained(values: List[float], threshold_mb: float) -> bool:
+    if len(values) < 3:
+        return False
+    floors = _floors(values)
+    rises = [after - before for before, after in zip(floors, floors[1:])]
+    usual = sorted(rises)[:-1]  # without the largest, which may be a jump
+    return min(rises) > 0 and min(rises) >= _PART * threshold_mb and rises[-1] >= sum(usual) / len(usual) / 4
+
+
+class LeakReport:
+    """True when more was grown than the threshold, and the growth was sustained. `growing_percent` is how many of the
+    steps went up.
+
+        report.growth_mb, report.sustained, report.growing_percent
+    """
+
+    def __init__(self, growth_mb: float, growing_percent: float, threshold_mb: float, sustained: bool) -> None:
+        self.growth_mb = growth_mb
+        self.growing_percent = growing_percent
+        self.threshold_mb = threshold_mb
+        self.sustained = sustained
+
+    def __bool__(self) -> bool:
+        return self.sustained and self.growth_mb > self.threshold_mb
+
+    def __str__(self) -> str:
+        what = "memory may leak" if self else "no leak found"
+        how = ("sustained growth" if self.sustained else
+               "no sustained growth" if not self.growth_mb > self.threshold_mb else
+               "not sustained: a jump, a warm-up or fewer than 3 snapshots")
+        return f"{what}: {self.growth_mb:+.1f} MB, {how}, up in {self.growing_percent:.0f} % of the steps"

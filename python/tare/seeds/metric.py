@@ -1,0 +1,148 @@
+"""One finished block as Python sees it, and how values are written: into JSON, with their unit."""
+import collections
+import math
+import os
+from typing import Any, Callable, Dict, Mapping, Optional, Union
+
+from .._core import Missing
+from ..torch import _gpu_memory
+
+MB = 1024.0 * 1024.0
+GB = 1024.0 * MB
+COLUMNS = ("operation", "duration_seconds", "cpu_delta_mb", "gpu_delta_mb", "gpu_peak_mb", "device_seconds")
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def put(target: Dict[str, Any], name: str, value: Any) -> None:
+    """A value as JSON has it: null beside the reason when it is missing."""
+    if isinstance(value, Missing):
+        target[name] = None
+        target[name + "_reason"] = value.reason
+    else:
+        target[name] = None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def plain(value: Any) -> Any:
+    """A value of this package as JSON has it: None for what is missing, with the reason beside it under the name and
+    "_reason"; json.dumps() of what a function returns writes NaN there, which is not JSON.
+
+        json.dumps(tare.plain(profiler.data_loading_profiler.profile_dataloader(loader)), allow_nan=False)
+    """
+    if isinstance(value, Mapping):
+        out: Dict[str, Any] = {}
+        for name, one in value.items():
+            if isinstance(one, float):
+                put(out, str(name), one)
+            else:
+                out[str(name)] = plain(one)
+        return out
+    if callable(getattr(value, "as_dict", None)):
+        return plain(value.as_dict())
+    if callable(getattr(value, "to_dict", None)):
+        return plain(value.to_dict())
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        return [plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
+
+
+def megabytes(value: float, form: str = ".1f") -> str:
+    """"23.1MB", or n/a without a unit."""
+    return "n/a" if isinstance(value, Missing) else f"{value:{form}}MB"
+
+
+class Metric:
+    """One finished block. Memory is in MB; what could not be measured is a `tare.Missing`.
+
+        for metric in monitor.get_metrics():
+            print(metric.operation, metric.duration_seconds, metric.cpu_delta_mb)
+    """
+    __slots__ = ("_result", "_reading", "_device")
+
+    def __init__(self, result: Any, reading: Optional[_gpu_memory.Reading] = None, device: int = 0) -> None:
+        self._result = result
+        self._reading = reading
+        self._device = device
+
+    @property
+    def operation(self) -> str:
+        return self._result.name
+
+    @property
+    def duration_seconds(self) -> float:
+        """Host time: work that a GPU does later is not in it (see device_seconds)."""
+        return self._result.wall_s
+
+    @property
+    def self_seconds(self) -> float:
+        """Without the blocks inside it."""
+        return self._result.self_s
+
+    @property
+    def device_seconds(self) -> float:
+        """Between the block's begin and end on the GPU's clock; missing until the GPU has reached the end."""
+        return self._of_device(lambda reading: reading.seconds())
+
+    @property
+    def host_time_only(self) -> bool:
+        """Whether duration_seconds leaves time on the GPU out: the GPU took longer, or its time is not known."""
+        if self._reading is None or not self._reading.used:
+            return False
+        seconds = self.device_seconds
+        return isinstance(seconds, Missing) or seconds > self.duration_seconds
+
+    @property
+    def device_text(self) -> str:
+        """device_seconds with its unit, or why it is missing."""
+        seconds = self.device_seconds
+        return f"n/a ({seconds.reason})" if isinstance(seconds, Missing) else f"{seconds:.3f}s"
+
+    @property
+    def cpu_delta_mb(self) -> float:
+        """What the process's memory grew by."""
+        return self._result.rss_delta / MB
+
+    @property
+    def cpu_peak_mb(self) -> float:
+        """The most that the process had resident in the block; cpu_peak_note says where it is a lower bound."""
+        return self._result.rss_peak / MB
+
+    @property
+    def cpu_peak_note(self) -> Optional[str]:
+        """Why cpu_peak_mb is a lower bound, and what it is at most; None: it is exact."""
+        return self._result.rss_peak_note
+
+    @property
+    def gpu_delta_mb(self) -> float:
+        return self._of_device(lambda reading: reading.delta / MB)
+
+    @property
+    def gpu_peak_mb(self) -> float:
+        """The block's own peak."""
+        return self._of_device(lambda reading: reading.peak / MB)
+
+    @property
+    def failed(self) -> bool:
+        """Whether an exception left the block."""
+        return self._result.failed
+
+    @property
+    def started(self) -> float:
+        """As time.time()."""
+        return self._result.started
+
+    def _of_device(self, what: Callable[[_gpu_memory.Reading], float]) -> float:
+        return Missing(_gpu_memory.why_not(self._device)) if self._reading is None else what(self._reading)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """As JSON has it: null and a reason for what is missing."""
+        out: Dict[str, Any] = {"operation": self.operation}
+        for name in COLUMNS[1:]:
+            put(out, name, getattr(self, name))
+        out["failed"] = self.failed
+        return out
+
+    def __repr__(self) -> str:
+        return f"<tare.Metric {self.operation!r}: {self.duration_seconds:.6f} s>"

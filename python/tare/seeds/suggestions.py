@@ -1,0 +1,109 @@
+"""Suggestions while a program runs: what is found for the first time is told at once."""
+import threading
+import weakref
+from typing import Any, Callable, List, Optional, Set
+
+from ._bottlenecks import Bottleneck
+
+
+def _key(one: Any) -> str:
+    """Figures change from look to look; what it is about does not."""
+    return f"{one.kind}:{one.operation}" if isinstance(one, Bottleneck) else f"{one.id}:{one.title}"
+
+
+def _look(source: Any) -> List[Any]:
+    if callable(getattr(source, "bottlenecks", None)):
+        return list(source.bottlenecks())
+    from .._report import report
+    read = report(source)
+    return [*read.findings, *read.bottlenecks()]
+
+
+class Suggestions:
+    """Looks at a monitor (or at the trace that is being written) every `interval` seconds, in a thread of its own, and
+    calls `tell` with each bottleneck or finding that was not there before. What it told is in `told`; what went wrong
+    is in `trouble`, and the program goes on.
+
+        with tare.Suggestions(monitor, print, interval=5):
+            train()
+    """
+
+    def __init__(self, source: Any = None, tell: Optional[Callable[[Any], Any]] = None, interval: float = 5.0) -> None:
+        if isinstance(interval, bool) or not isinstance(interval, (int, float)):
+            raise TypeError(f"interval is a number of seconds, not {type(interval).__name__}")
+        if not 0.01 <= interval <= 86400:
+            raise ValueError(f"interval is 0.01 to 86400 seconds, not {interval}")
+        if tell is not None and not callable(tell):
+            raise TypeError(f"tell is a function of a finding, not {type(tell).__name__}")
+        self.source = source
+        self.tell = tell
+        self.interval = float(interval)
+        self.told: List[Any] = []
+        self.trouble: Optional[str] = None
+        self._known: Set[str] = set()
+        self._end = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+        self._lock = threading.Lock()
+
+    def look(self) -> List[Any]:
+        """Looks once, now; tells and returns what is new.
+
+            suggestions.look()
+        """
+        fresh = []
+        with self._lock:
+            for one in _look(self.source):
+                if _key(one) not in self._known:
+                    self._known.add(_key(one))
+                    fresh.append(one)
+            self.told += fresh
+        for one in fresh:
+            if self.tell is not None:
+                self.tell(one)
+        return fresh
+
+    def start(self) -> "Suggestions":
+        """Begins to look. RuntimeError when it does already.
+
+            suggestions = tare.Suggestions(monitor, print).start()
+        """
+        if self._thread is not None and self._thread.is_alive():
+            raise RuntimeError("suggestions are already being made; stop() ends it")
+        self._end.clear()
+        self._thread = threading.Thread(target=_watch, args=(weakref.ref(self), self._end, self.interval),
+                                        name="tare-suggestions", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Looks a last time and ends.
+
+            suggestions.stop()
+        """
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            _look_safely(self)
+
+    def __enter__(self) -> "Suggestions":
+        return self.start()
+
+    def __exit__(self, *exception: Any) -> None:
+        self.stop()
+
+
+def _look_safely(suggestions: Suggestions) -> None:
+    try:
+        suggestions.look()
+    except Exception as error:  # nobody is there to catch it, and the program has other work
+        suggestions.trouble = f"{type(error).__name__}: {error}"
+
+
+def _watch(of: "weakref.ref[Suggestions]", end: threading.Event, interval: float) -> None:
+    while not end.wait(interval):
+        suggestions = of()
+        if suggestions is None:  # dropped by the program
+            return
+        _look_safely(suggestions)
+        del suggestions

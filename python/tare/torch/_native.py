@@ -1,0 +1,45 @@
+"""torch's own profiler, used for measurements of Tare: started quietly, and its peak of memory."""
+import contextlib
+import inspect
+import os
+from typing import Any, Iterator, Optional
+
+
+def another_active() -> bool:
+    """Whether the program runs torch's profiler itself: there can be one, and a second one would end it."""
+    import torch
+    return bool(getattr(torch.autograd, "_profiler_enabled", lambda: False)())
+
+
+@contextlib.contextmanager
+def own_profile(activities: Any, **more: Any) -> Iterator[Any]:
+    """torch's profiler for a measurement of Tare: the lines that it logs when it starts and stops are not printed."""
+    from torch import profiler as native
+    level = "KINETO_LOG_LEVEL"
+    quiet = level not in os.environ
+    if quiet:
+        os.environ[level] = "99"
+    if "acc_events" in inspect.signature(native.profile).parameters:
+        more["acc_events"] = True  # without it some versions warn that a next cycle would clear these events
+    try:
+        with native.profile(activities=activities, **more) as told:
+            yield told
+    finally:
+        if quiet:
+            os.environ.pop(level, None)
+
+
+def peak_bytes(profiler: Any) -> Optional[int]:
+    """The most that tensors took at a time, above what there was at first; None when torch does not tell."""
+    try:
+        changes = [(event.start_ns(), event.nbytes()) for event in profiler.profiler.kineto_results.events()
+                   if event.name() == "[memory]"]
+    except AttributeError:  # kineto_results is not promised
+        return None
+    if not changes:
+        return None
+    live = peak = 0
+    for _, change in sorted(changes, key=lambda one: one[0]):
+        live += change
+        peak = max(peak, live)
+    return peak
