@@ -24,7 +24,6 @@ int tare__py_add_recorder(PyObject *module);
 int tare__py_add_sampler(PyObject *module);
 int tare__py_add_numbers(PyObject *module);
 void tare__py_note_own_waits(void); /* by threads of this package, each time that they wake up (heap.c) */
-double *tare__py_read_numbers(PyObject *sequence, size_t *n); /* malloc'd; NULL with an exception (numbers.c) */
 int tare__py_add_input(PyObject *module);
 int tare__py_add_lines(PyObject *module);
 int tare__py_add_call(PyObject *module);
@@ -32,9 +31,7 @@ int tare__py_add_monitor(PyObject *module);
 int tare__py_add_gpu(PyObject *module);
 int tare__py_add_power(PyObject *module);
 int tare__py_add_laps(PyObject *module);
-int tare__py_add_trend(PyObject *module);
 int tare__py_add_units(PyObject *module);
-int tare__py_add_samples(PyObject *module);
 int tare__py_add_loop(PyObject *module);
 int tare__py_add_layers(PyObject *module);
 int tare__py_add_tokens(PyObject *module);

@@ -1,10 +1,12 @@
-/* heap: what the C library holds for the process, and how much of that is free.
+/* heap: what the process takes: the C library's heap, resident memory by kind, page faults, waits, I/O.
  * Any thread, attached to the interpreter. Must not know who allocates. */
 #include "core.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+
+#include "sample/files.h"
 
 /* As <malloc.h> has it since glibc 2.33; looked up, since the package also runs where it is not. */
 typedef struct heap_figures {
@@ -57,8 +59,61 @@ static PyObject *waits(PyObject *module, PyObject *nothing)
                          used.ru_nvcsw - own.waited, used.ru_nivcsw - own.pushed);
 }
 
+/* Values of a file of /proc by name, each times `scale`; Missing for those it does not have. */
+static PyObject *read_keys(const char *path, const char *const *keys, size_t n, int64_t scale)
+{
+    char text[4096], sentence[256];
+    int64_t values[8];
+    int got = tare__sample_read("", path, text, sizeof text);
+    tare__scan_keys(text, got, keys, n, values);
+    PyObject *made = PyDict_New();
+    for (size_t i = 0; made && i < n; i++) {
+        PyObject *value = values[i] < 0 ? tare__py_missing(tare__machine_why(got < 0 ? got : 0, path, sentence))
+                                        : PyLong_FromLongLong(values[i] * scale);
+        if (!value || PyDict_SetItemString(made, keys[i], value) != 0)
+            Py_CLEAR(made);
+        Py_XDECREF(value);
+    }
+    return made;
+}
+
+PyDoc_STRVAR(process_io_doc, "process_io()\n--\n\n"
+                             "Bytes that this process has read and written, from disks (read_bytes, write_bytes) and\n"
+                             "through system calls (rchar, wchar).");
+static PyObject *process_io(PyObject *module, PyObject *nothing)
+{
+    static const char *const keys[] = {"read_bytes", "write_bytes", "rchar", "wchar"};
+    (void)module, (void)nothing;
+    return read_keys("/proc/self/io", keys, 4, 1);
+}
+
+PyDoc_STRVAR(memory_kinds_doc, "memory_kinds()\n--\n\n"
+                               "Bytes of resident memory that are the program's own (RssAnon) and files' (RssFile).");
+static PyObject *memory_kinds(PyObject *module, PyObject *nothing)
+{
+    static const char *const keys[] = {"RssAnon", "RssFile"};
+    (void)module, (void)nothing;
+    return read_keys("/proc/self/status", keys, 2, 1024);
+}
+
+PyDoc_STRVAR(run_delay_doc, "run_delay()\n--\n\n"
+                            "Seconds in which this thread was runnable and did not run: others had the CPUs.");
+static PyObject *run_delay(PyObject *module, PyObject *nothing)
+{
+    char text[128];
+    int64_t numbers[2]; /* ns on a CPU, ns of waiting for one */
+    (void)module, (void)nothing;
+    tare__scan all = tare__scan_of(text, tare__sample_read("", "/proc/thread-self/schedstat", text, sizeof text));
+    if (tare__line_numbers(&all, numbers, 2) < 2)
+        return tare__py_missing("the kernel keeps no account of it (/proc/thread-self/schedstat)");
+    return PyFloat_FromDouble((double)numbers[1] / 1e9);
+}
+
 static PyMethodDef functions[] = {
     {"heap", heap, METH_NOARGS, heap_doc},
+    {"memory_kinds", memory_kinds, METH_NOARGS, memory_kinds_doc},
+    {"process_io", process_io, METH_NOARGS, process_io_doc},
+    {"run_delay", run_delay, METH_NOARGS, run_delay_doc},
     {"waits", waits, METH_NOARGS, waits_doc},
     {NULL, NULL, 0, NULL},
 };

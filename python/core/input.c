@@ -122,10 +122,33 @@ static PyObject *read_settings(PyObject *module, PyObject *arguments)
     return pairs ? Py_BuildValue("zN", refused, pairs) : NULL;
 }
 
+PyDoc_STRVAR(setting_error_doc, "setting_error(fault, where, name, other=None)\n--\n\n"
+                                "The sentence about a setting that the command has for the same fault.");
+
+static PyObject *setting_error(PyObject *module, PyObject *arguments)
+{
+    static const char *const faults[] = {
+        [TARE__SETTING_IGNORED] = "ignored", [TARE__SETTING_TWICE] = "twice", [TARE__SETTING_UNKNOWN] = "unknown",
+        [TARE__SETTING_MISSPELT] = "misspelt", [TARE__SETTING_TYPE] = "type", [TARE__SETTING_SWITCH] = "switch",
+        [TARE__SETTING_OUTSIDE] = "outside"};
+    const char *fault, *where, *name, *other = NULL;
+    tare__error error;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "sss|z:setting_error", &fault, &where, &name, &other))
+        return NULL;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (strcmp(faults[i], fault) == 0) {
+            tare__setting_fail(&error, (tare__setting_fault)i, where, name, other);
+            return PyUnicode_DecodeUTF8(error.text, (Py_ssize_t)strlen(error.text), "replace");
+        }
+    return PyErr_Format(PyExc_ValueError, "no fault %s", fault);
+}
+
 static PyMethodDef functions[] = {
     {"find_program", find_program, METH_O, find_program_doc},
     {"open_input", open_input, METH_VARARGS, open_input_doc},
     {"read_settings", read_settings, METH_VARARGS, read_settings_doc},
+    {"setting_error", setting_error, METH_VARARGS, setting_error_doc},
     {NULL, NULL, 0, NULL},
 };
 

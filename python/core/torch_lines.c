@@ -42,8 +42,8 @@ static const char *own_folder(void)
     return folder;
 }
 
-/* Files of Tare itself are installed ones wherever they lie: below `pip install --target`, or beside a build. The start-up
- * hook may belong to a package for another Python. */
+/* Files of Tare itself are installed ones wherever they lie: below `pip install --target`, or beside a build. The
+ * start-up hook may belong to a package for another Python. */
 static bool is_own(const char *file)
 {
     const char *folder = own_folder();

@@ -395,7 +395,21 @@ static PyObject *check_figures(PyObject *module, PyObject *arguments)
     return made;
 }
 
+static PyObject *read_limit(PyObject *module, PyObject *arguments)
+{
+    const char *threshold, *unit;
+    char written[TARE_ENGINE_UNIT], error[TARE_ENGINE_ERROR] = "";
+    double value;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "ss:limit", &threshold, &unit))
+        return NULL;
+    int status = tare_engine_limit(threshold, unit, &value, written, error);
+    return status ? tare__py_raise_for(status, error) : Py_BuildValue("ds", value, written);
+}
+
 static PyMethodDef functions[] = {
+    {"limit", read_limit, METH_VARARGS,
+     "(value, unit as written) of NAME:LIMIT for a figure in \"ns\", \"bytes\", \"/s\" or \"\"."},
     {"machine", read_machine, METH_NOARGS, "This machine, its fingerprint, and the revision worked on, as JSON."},
     {"figures", read_figures, METH_VARARGS, "A baseline, as JSON, of the JSON of one or of a report that has one."},
     {"check", check_figures, METH_VARARGS,
@@ -430,7 +444,7 @@ PyMODINIT_FUNC PyInit__engine(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&spec) : NULL;
     if (!type || PyObject_SetAttrString(module, "Reading", type) != 0 || add_names(module) != 0 ||
-        tare__py_add_models(module) != 0 || tare__py_add_page(module) != 0)
+        tare__py_add_models(module) != 0 || tare__py_add_page(module) != 0 || tare__py_add_samples(module) != 0)
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

@@ -17,5 +17,6 @@ PyObject *tare__py_joined(PyObject *pieces);
 /* 0, or -1 with an exception. */
 int tare__py_add_models(PyObject *module);
 int tare__py_add_page(PyObject *module);
+int tare__py_add_samples(PyObject *module);
 
 #endif

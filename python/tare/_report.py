@@ -2,6 +2,7 @@
 import os
 from typing import Any, Dict, Iterator, List, Optional, Union
 
+
 class Row:
     """One row of a table: its columns are attributes, as docs/JSON.md names them.
 
@@ -70,19 +71,16 @@ class Table:
 
             >>> tare.open("train.tare").steps.to_pandas()
         """
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("to_pandas needs pandas: pip install pandas") from None
-        return pandas.DataFrame(self._reading.rows(self.name))
+        from ._check import pandas
+        return pandas().DataFrame(self._reading.rows(self.name))
 
 
 class Report:
     """What a trace tells: made by tare.open.
 
-    Its tables are sequences of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, facts, tracks, threads,
-    processes, metrics, findings. run, tare, usage and phases are single rows; notes say what is missing. A figure that
-    could not be measured is a tare.Missing that says why.
+    Its tables are sequences of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, facts,
+    tracks, threads, processes, metrics, findings. run, tare, usage and phases are single rows; notes say what is
+    missing. A figure that could not be measured is a tare.Missing that says why.
 
         >>> report = tare.report("train.tare")
         >>> for finding in report.findings:

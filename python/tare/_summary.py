@@ -51,7 +51,8 @@ def _weight(report: Any) -> str:
 def page(report: Any) -> str:
     """The report in a few tables."""
     run, usage = report.run, report.usage
-    head = (f"<p><b>{escape(run.command or '')}</b> · {unit(run.elapsed_ns, 'ns')} · CPU {unit(usage.cpu_seconds, 's')} · "
-            f"peak memory {unit(usage.rss_peak_bytes, 'bytes')} · {unit(run.spans, 'spans')}</p>")
+    head = (f"<p><b>{escape(run.command or '')}</b> · {unit(run.elapsed_ns, 'ns')} · CPU "
+            f"{unit(usage.cpu_seconds, 's')} · peak memory {unit(usage.rss_peak_bytes, 'bytes')} · "
+            f"{unit(run.spans, 'spans')}</p>")
     notes = "".join(f"<p><small>{escape(note)}</small></p>" for note in report.notes)
     return "<div>" + head + _findings(report) + _steps(report) + _spans(report) + notes + _weight(report) + "</div>"

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Mapping, Optional, Union
 
-from ._core import open_input, read_settings
+from ._core import open_input, read_settings, setting_error
 
 _Path = Union[str, "os.PathLike[str]"]
 
@@ -23,9 +23,13 @@ class ProfilerAction(enum.Enum):
     RECORD_AND_SAVE = 3
 
 
+def _near(name: str, names: Iterable[str], cutoff: float = 0.6) -> Optional[str]:
+    return next(iter(difflib.get_close_matches(name, list(names), 1, cutoff)), None)
+
+
 def _hint(name: str, names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(names), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = _near(name, names)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def _action_of(value: Any) -> ProfilerAction:
@@ -128,8 +132,8 @@ def create_profiling_config(**settings: Any) -> ProfilingConfig:
 _TRAINER: Dict[str, type] = {"enable_memory_monitoring": bool, "memory_monitor_batches": int}
 # Of the command, which reads the same files and variables.
 _COMMAND = ("output", "quiet", "max_size", "last", "buffer_size", "readable", "no_wait", "interval", "no_sampling",
-            "disable", "carbon", "rules", "lines", "ops", "shapes", "steps", "every_epochs", "tag", "no_history", "store",
-            "live", "html", "json", "csv", "chrome", "perfetto", "tensorboard", "width", "by")
+            "disable", "carbon", "rules", "lines", "ops", "shapes", "steps", "every_epochs", "tag", "no_history",
+            "store", "live", "html", "json", "csv", "chrome", "perfetto", "tensorboard", "width", "by")
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
@@ -146,25 +150,28 @@ def _take(value: Any, name: str, where: str) -> Any:
             return value if name in _TRAINER else _checked(name, value)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from None
-    words = {bool: "true or false", int: "a whole number of 0 or more", str: "text"}[kind]
-    raise ValueError(f"{where}: {name} is {words}, not {value!r}")
+    words = {bool: "true or false", int: "a whole number of 0 or more", str: "a string"}[kind]
+    raise ValueError(setting_error("type", where, name, words))
 
 
-def _from_table(path: str, table: str) -> Dict[str, Any]:
+def _from_table(folder: str, file: str, table: str) -> Dict[str, Any]:
+    path = os.path.join(folder, file)
     known = (*_FIELDS, *_TRAINER)
     found: Dict[str, Any] = {}
     refused, pairs = read_settings(path, table)
     if refused:
-        warnings.warn(f"{path} is not used: it {refused}", stacklevel=3)
+        warnings.warn(setting_error("ignored", path, "", refused), stacklevel=3)
     for key, value, line in pairs:
         name = key.replace("-", "_")
         where = f"{path}:{line}"
         if name in found:
-            raise ValueError(f"{where}: {key} is set twice")
+            raise ValueError(setting_error("twice", where, key))
         if name in known:
             found[name] = _take(value, name, where)
         elif name not in _COMMAND:
-            raise ValueError(f"{where}: unknown setting {key!r}{_hint(name, (*known, *_COMMAND))}")
+            raise ValueError(setting_error("unknown", where, key, _near(name, (*known, *_COMMAND))))
+        if name == "output_dir" and not _is_inside(value, folder):
+            raise ValueError(setting_error("outside", where, name, value))
     return found
 
 
@@ -176,14 +183,14 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
         if not variable.startswith("TARE_"):
             continue
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1, 0.85)
+            near = _near(name, known, 0.85)
             if near and name not in _COMMAND:
-                raise ValueError(f"unknown setting {variable}; did you mean TARE_{near[0].upper()}?")
+                raise ValueError(setting_error("misspelt", "", variable, f"TARE_{near.upper()}"))
             continue
         value: Any = text
         if _type_of(name) is bool:
             if text.lower() not in _YES + _NO:
-                raise ValueError(f"{variable}: {text!r} is not 1 or 0")
+                raise ValueError(setting_error("switch", variable, name, text))
             value = text.lower() in _YES
         elif not text:
             continue  # set to nothing is not set
@@ -193,12 +200,10 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
     return found
 
 
-def _check_inside(output: Any, folder: str, path: str) -> None:
+def _is_inside(output: str, folder: str) -> bool:
     """A project's settings write into its folder: whoever runs it did not name another one."""
     inside = os.path.realpath(folder)
-    if output is not None and os.path.commonpath([inside, os.path.realpath(os.path.join(folder, output))]) != inside:
-        raise ValueError(f"{path}: output_dir: '{output}' lies outside of the folder of these settings; name it by "
-                         "TARE_OUTPUT_DIR or in the program")
+    return os.path.commonpath([inside, os.path.realpath(os.path.join(folder, output))]) == inside
 
 
 def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
@@ -210,10 +215,7 @@ def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[
     where = os.fspath(folder) if folder is not None else "."
     found: Dict[str, Any] = {}
     for name, table in (("pyproject.toml", "tool.tare"), ("tare.toml", "")):
-        path = os.path.join(where, name)
-        settings = _from_table(path, table)
-        _check_inside(settings.get("output_dir"), where, path)
-        found.update(settings)
+        found.update(_from_table(where, name, table))
     found.update(_from_environment(os.environ if environment is None else environment))
     return found
 

@@ -263,6 +263,18 @@ int tare__toml_read(const char *text, size_t bytes, const char *file, const char
 /* The content of a settings file, for free(). 0, with text NULL if there is no file, or if it is not used since it
  * `refused` (a verb: "belongs to another user"); else a status with a message. */
 int tare__toml_file(const char *file, char **text, size_t *bytes, const char **refused, tare__error *error);
+/* What is wrong with a setting, in the same words from the command and Python. `where` is file:line or a variable. */
+typedef enum tare__setting_fault {
+    TARE__SETTING_IGNORED,  /* a file (where) is not read: "it" and the reason (other) */
+    TARE__SETTING_TWICE,
+    TARE__SETTING_UNKNOWN,  /* other: what was meant, or NULL */
+    TARE__SETTING_MISSPELT, /* a variable (name) that is nearly one of ours (other) */
+    TARE__SETTING_TYPE,     /* other: what it must be */
+    TARE__SETTING_SWITCH,   /* other: a text that is not 1 or 0 */
+    TARE__SETTING_OUTSIDE,  /* other: a path that a project's settings must not write to */
+} tare__setting_fault;
+int tare__setting_fail(tare__error *error, tare__setting_fault fault, const char *where, const char *name,
+                       const char *other); /* TARE_E_USAGE */
 
 /* ---- optional libraries -----------------------------------------------------------------------------------
  * A table defines which symbols fill which slots of a struct of function pointers. A slot may have several lines:

@@ -1,5 +1,5 @@
-/* toml_file: reads settings files, if they are trusted. Owned by the calling thread.
- * Must not know what is in them. */
+/* toml_file: reads settings files whole, if they are to be trusted, and says what is wrong with a setting. Owned by the
+ * calling thread. Must not know which settings there are. */
 #define _GNU_SOURCE
 #include "base/base.h"
 
@@ -50,4 +50,25 @@ int tare__toml_file(const char *file, char **text, size_t *bytes, const char **r
     int status = read_whole(stream, file, text, bytes, error);
     fclose(stream);
     return status;
+}
+
+int tare__setting_fail(tare__error *error, tare__setting_fault fault, const char *where, const char *name,
+                       const char *other)
+{
+    switch (fault) {
+    case TARE__SETTING_IGNORED: return tare__fail(error, TARE_E_USAGE, "ignoring %s: it %s", where, other);
+    case TARE__SETTING_TWICE: return tare__fail(error, TARE_E_USAGE, "%s: %s is set twice", where, name);
+    case TARE__SETTING_UNKNOWN:
+        return tare__fail(error, TARE_E_USAGE, "%s: unknown setting '%s'%s%s%s", where, name,
+                          other ? "; did you mean '" : "", other ? other : "", other ? "'?" : "");
+    case TARE__SETTING_MISSPELT:
+        return tare__fail(error, TARE_E_USAGE, "unknown setting %s; did you mean %s?", name, other);
+    case TARE__SETTING_TYPE: return tare__fail(error, TARE_E_USAGE, "%s: %s must be %s", where, name, other);
+    case TARE__SETTING_SWITCH: return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not 1 or 0", where, other);
+    case TARE__SETTING_OUTSIDE: break;
+    }
+    return tare__fail(error, TARE_E_USAGE,
+                      "%s: %s: '%.200s' is outside the directory of the settings; set it on the command line, in the "
+                      "program or in a TARE_* variable",
+                      where, name, other);
 }

@@ -33,8 +33,6 @@ static const struct metric {
     {"memory", "bytes", memory},  {"throughput", "samples/s", NULL},
 };
 
-static const char *const rate_units[] = {"samples/s", "images/s", "tokens/s", "requests/s"};
-
 /* "p99[batch=4]" is of one configuration. */
 static size_t name_length(const char *name)
 {
@@ -49,16 +47,6 @@ static const struct metric *find(const char *name)
     return NULL;
 }
 
-static bool unit_fits(const struct metric *metric, const char *unit)
-{
-    if (metric->of)
-        return strcmp(unit, metric->unit) == 0;
-    for (size_t i = 0; i < TARE__COUNT_OF(rate_units); i++)
-        if (strcmp(unit, rate_units[i]) == 0)
-            return true;
-    return strcmp(unit, "/s") == 0 || !*unit;
-}
-
 int tare__limits_check(const tare__threshold *threshold, tare__error *error)
 {
     const struct metric *metric = find(threshold->name);
@@ -67,14 +55,7 @@ int tare__limits_check(const tare__threshold *threshold, tare__error *error)
                           "--threshold: a model has no figure '%.64s'; it has latency, p50, p95, p99, "
                           "max, mean, end_to_end, load, first_run, memory, throughput",
                           threshold->name);
-    if (threshold->kind == TARE__THRESHOLD_CHANGE)
-        return tare__fail(error, TARE_E_USAGE, "--threshold: '%.64s' is a relative change; use tare check for that",
-                          threshold->name);
-    if (!unit_fits(metric, threshold->unit))
-        return tare__fail(error, TARE_E_USAGE, "--threshold: the unit of %s is %s, for example %s", metric->name,
-                          metric->of ? strcmp(metric->unit, "ns") == 0 ? "time" : "bytes" : "samples a second",
-                          metric->of ? strcmp(metric->unit, "ns") == 0 ? "100ms" : "2GB" : "1000samples/s");
-    return 0;
+    return tare__threshold_check(threshold, metric->of ? metric->unit : "/s", "--threshold", error);
 }
 
 /* ---- against a configuration ---------------------------------------------------------------------------------- */

@@ -135,7 +135,7 @@ static bool is_inside(const char *path)
     return strncmp(here, there, length) == 0 && (length == 1 || there[length] == '/' || there[length] == '\0');
 }
 
-static int stays_inside(const settings *of, size_t i, const tare__toml_pair *pair, tare__error *error)
+static int stays_inside(size_t i, const tare__toml_pair *pair, const char *where, tare__error *error)
 {
     static const char *const outputs[] = {"html", "json", "csv", "chrome", "perfetto", "tensorboard", "store"};
     static const char *const no_places[] = {"off", "no", "none", "false", "0"};
@@ -148,37 +148,33 @@ static int stays_inside(const settings *of, size_t i, const tare__toml_pair *pai
         return is_store && strstr(pair->value, "://")
                    ? tare__fail(
                          error, TARE_E_USAGE,
-                         "%s:%u: store: a server can only be set with --store or TARE_STORE, not in a settings file",
-                         of->file, pair->line)
+                         "%s: store: a server can only be set with --store or TARE_STORE, not in a settings file",
+                         where)
                    : 0;
-    return tare__fail(
-        error, TARE_E_USAGE,
-        "%s:%u: %s: '%.200s' is outside the current directory; set it on the command line or in a TARE_* variable",
-        of->file, pair->line, known[i].name, pair->value);
+    return tare__setting_fail(error, TARE__SETTING_OUTSIDE, where, known[i].name, pair->value);
 }
 
 static int take_pair(void *context, const tare__toml_pair *pair, tare__error *error)
 {
     settings *to = context;
     size_t i = find_known(pair->key);
+    char where[sizeof to->values->where];
+    snprintf(where, sizeof where, "%s:%u", to->file, pair->line);
     if (i == KNOWN && is_the_packages(pair->key))
         return 0;
-    if (i == KNOWN) {
-        const char *near = near_known(pair->key);
-        return tare__fail(error, TARE_E_USAGE, "%s:%u: unknown setting '%s'%s%s%s", to->file, pair->line,
-                          pair->key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-    }
+    if (i == KNOWN)
+        return tare__setting_fail(error, TARE__SETTING_UNKNOWN, where, pair->key, near_known(pair->key));
     if (known[i].is_switch != (pair->kind == TARE__TOML_SWITCH))
-        return tare__fail(error, TARE_E_USAGE, "%s:%u: %s must be %s", to->file, pair->line, known[i].name,
-                          known[i].is_switch ? "true or false" : "a string or a number");
+        return tare__setting_fail(error, TARE__SETTING_TYPE, where, known[i].name,
+                                  known[i].is_switch ? "true or false" : "a string or a number");
     value *value = &to->values[i];
     if (value->text && !to->replaces)
-        return tare__fail(error, TARE_E_USAGE, "%s:%u: %s is set twice", to->file, pair->line, known[i].name);
-    int status = stays_inside(to, i, pair, error);
+        return tare__setting_fail(error, TARE__SETTING_TWICE, where, known[i].name, NULL);
+    int status = stays_inside(i, pair, where, error);
     if (status)
         return status;
     value->text = keep(pair->value);
-    snprintf(value->where, sizeof value->where, "%s:%u", to->file, pair->line);
+    memcpy(value->where, where, sizeof where);
     return value->text ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
 }
 
@@ -206,8 +202,11 @@ static int read_file(settings *to, const char *file, const char *table, tare__er
     size_t bytes;
     const char *refused;
     int status = tare__toml_file(file, &text, &bytes, &refused, error);
-    if (refused)
-        tare__cli_say("tare", "ignoring %s: it %s", file, refused);
+    if (refused) {
+        tare__error ignored;
+        tare__setting_fail(&ignored, TARE__SETTING_IGNORED, file, NULL, refused);
+        tare__cli_say("tare", "%s", ignored.text);
+    }
     if (status || !text)
         return status;
     to->file = file;
@@ -253,7 +252,7 @@ static int take_variable(settings *to, size_t i, const char *variable, const cha
             value->text = "false";
             return 0;
         }
-    return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not 1 or 0", variable, text);
+    return tare__setting_fail(error, TARE__SETTING_SWITCH, variable, NULL, text);
 }
 
 static int read_variables(settings *to, tare__error *error)
@@ -286,8 +285,8 @@ static int find_misspelt(tare__error *error)
         if (!near)
             continue;
         variable_of(near, variable);
-        return tare__fail(error, TARE_E_USAGE, "unknown setting %.*s; did you mean %s?", (int)length, *entry,
-                          variable);
+        snprintf(name, sizeof name, "%.*s", (int)length, *entry);
+        return tare__setting_fail(error, TARE__SETTING_MISSPELT, NULL, name, variable);
     }
     return 0;
 }

@@ -65,3 +65,20 @@ int tare_engine_check(const char *baseline, size_t baseline_bytes, const char *h
     tare__figures_free(after);
     return tare__engine_finish(status, why.text, &text, write, context, error);
 }
+
+int tare_engine_limit(const char *threshold, const char *unit, double *value, char written[TARE_ENGINE_UNIT],
+                      char error[TARE_ENGINE_ERROR])
+{
+    tare__error why = {""};
+    tare__threshold read;
+    char what[96];
+    snprintf(what, sizeof what, "the threshold '%.64s'", threshold);
+    int status = tare__threshold_parse_of(threshold, unit, what, &read, &why);
+    if (status) {
+        snprintf(error, TARE_ENGINE_ERROR, "%s", why.text);
+        return status;
+    }
+    *value = read.value;
+    snprintf(written, TARE_ENGINE_UNIT, "%s", read.unit);
+    return 0;
+}

@@ -132,6 +132,12 @@ TARE_ENGINE_API int tare_engine_check(const char *baseline, size_t baseline_byte
                                       double share, const tare_engine_gate *gates, size_t n_gates,
                                       tare_engine_write *write, void *context, char error[TARE_ENGINE_ERROR]);
 
+/* Reads NAME:LIMIT for a figure in `unit` ("ns", "bytes", "/s", "": a count): its value, and the unit as written of a
+ * rate, which may be "" or "/s". */
+#define TARE_ENGINE_UNIT 32
+TARE_ENGINE_API int tare_engine_limit(const char *threshold, const char *unit, double *value,
+                                      char written[TARE_ENGINE_UNIT], char error[TARE_ENGINE_ERROR]);
+
 /* ---- pages --------------------------------------------------------------------------------------------- */
 /* A section of a page in the caller's words; all of it is escaped. */
 typedef struct tare_engine_section {

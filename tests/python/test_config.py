@@ -114,18 +114,28 @@ def test_bad_variables(environment, words):
 
 @pytest.mark.parametrize("text, words", [
     ("use_compil = true", "unknown setting 'use_compil'; did you mean 'use_compile'"),
-    ("use_compile = 3", "use_compile is true or false, not 3"),
+    ("use_compile = 3", "tare.toml:1: use_compile must be true or false"),
     ("\nuse_compile = [1]", "tare.toml:2: a value must be a string, a number, true or false"),
     ("output_dir = 'a", "tare.toml:1: unterminated string"),
     ("what is this", "tare.toml:1: expected = and a value after the name"),
     ("use_compile = true\nuse-compile = true", "tare.toml:2: use-compile is set twice"),
     ("memory_monitor_batches = " + "9" * 5000, "tare.toml:1: a value must be"),
-    ("memory_monitor_batches = 1.5", "tare.toml:1: memory_monitor_batches is a whole number of 0 or more, not 1.5"),
+    ("memory_monitor_batches = 1.5", "tare.toml:1: memory_monitor_batches must be a whole number of 0 or more"),
 ])
 def test_bad_files(elsewhere, text, words):
     (elsewhere / "tare.toml").write_text(text)
     with pytest.raises(ValueError, match=re.escape(words)):
         tare.load_settings()
+
+
+@pytest.mark.parametrize("text", ["colour = 1", "quiet = true\nintervall = 3", "what is this", "output_dir = 'a"])
+def test_the_command_refuses_in_the_same_words(bench, monkeypatch, text):
+    monkeypatch.chdir(bench.folder)
+    (bench.folder / "tare.toml").write_text(text)
+    with pytest.raises(ValueError) as refused:
+        tare.load_settings(".")
+    told = bench.call(bench.command, "run", "true", status=2).err
+    assert str(refused.value).replace("./", "") in told
 
 
 def test_a_file_that_is_no_text(elsewhere):
@@ -166,7 +176,7 @@ def test_what_stands_in_other_tables_and_texts_is_not_ours(elsewhere):
 def test_settings_that_others_can_write_are_not_used(elsewhere):
     (elsewhere / "tare.toml").write_text("use_compile = true\n")
     (elsewhere / "tare.toml").chmod(0o666)
-    with pytest.warns(UserWarning, match="tare.toml is not used: it is writable by others"):
+    with pytest.warns(UserWarning, match="ignoring .*tare.toml: it is writable by others"):
         assert tare.load_settings() == {}
 
 
@@ -186,7 +196,7 @@ def test_the_commands_settings_are_known():
 
 def test_settings_in_a_pipe_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "tare.toml")
-    with pytest.warns(UserWarning, match="tare.toml is not used: it is not a regular file"):
+    with pytest.warns(UserWarning, match="ignoring .*tare.toml: it is not a regular file"):
         assert tare.load_settings(tmp_path, {}) == {}
 
 
@@ -195,7 +205,7 @@ def test_settings_of_a_project_write_into_its_folder(tmp_path):
     (tmp_path / "here" / "link").symlink_to(tmp_path)
     for place in (str(tmp_path / "there"), "../there", "link/there"):
         (tmp_path / "here" / "tare.toml").write_text(f'output_dir = "{place}"\n')
-        with pytest.raises(ValueError, match="lies outside of the folder"):
+        with pytest.raises(ValueError, match="tare.toml:1: output_dir: '.*' is outside the directory of the settings"):
             tare.load_settings(tmp_path / "here", {})
     (tmp_path / "here" / "tare.toml").write_text('output_dir = "a/b"\n')
     assert tare.load_settings(tmp_path / "here", {}) == {"output_dir": "a/b"}

@@ -206,7 +206,7 @@ def test_switches_from_yaml(tmp_path):
 @pytest.mark.parametrize("text, words", [
     ("enable_memory_monitorin: true", "did you mean 'enable_memory_monitoring'"),
     ("trainer_params:\n  memory_monitor_batch: 1", "did you mean 'memory_monitor_batches'"),
-    ("enable_memory_monitoring: maybe", "enable_memory_monitoring is true or false, not 'maybe'"),
+    ("enable_memory_monitoring: maybe", "enable_memory_monitoring must be true or false"),
     ("memory_monitor_batches: -1", "a whole number of 0 or more"),
     ("memory_monitor_batches: true", "a whole number of 0 or more"),
     ("trainer_params: 5", "trainer_params is a mapping"),
@@ -230,7 +230,8 @@ def test_from_a_mapping():
     monitor = tare.EpochPerformanceMonitor.from_config(
         {"trainer_params": {"enable_memory_monitoring": True, "epochs": 50}}, device=1)
     assert monitor.enabled and monitor.verbose_batches == 5 and monitor.device == 1
-    with pytest.warns(UserWarning, match="ignored, not a setting of the monitor: 'lr', 'memory_monitor_batchs'; did you "
+    with pytest.warns(UserWarning,
+                      match="ignored, not a setting of the monitor: 'lr', 'memory_monitor_batchs'; did you "
                                          "mean 'memory_monitor_batches'"):
         monitor = tare.EpochPerformanceMonitor.from_config(
             {"lr": 1, "enable_memory_monitoring": True, "memory_monitor_batchs": 3})

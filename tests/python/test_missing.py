@@ -48,8 +48,8 @@ def test_missing_travels():
 def test_numbers():
     assert _core.quantile([3, 1, 2], 0.5) == 2 and _core.quantile((1, 2), 0.75) == 1.75
     assert isinstance(_core.quantile([], 0.5), tare.Missing)
-    assert _core.median_interval([1, 2, 3]) is None
-    low, high = _core.median_interval(list(range(100)))
+    assert _core.quantile_interval([1, 2, 3], 0.5) == (None, None, 6)
+    low, high, _ = _core.quantile_interval(list(range(100)), 0.5)
     assert low < 49.5 < high
     with pytest.raises(ValueError):
         _core.quantile([1], 2)
@@ -58,10 +58,12 @@ def test_numbers():
 
 
 def test_values_with_units():
-    assert [_core.unit(1234567, "ns"), _core.unit(0.25, "s"), _core.unit(5e8, "bytes"), _core.unit(2048, "bytes/s")] == \
+    assert [_core.unit(1234567, "ns"), _core.unit(0.25, "s"), _core.unit(5e8, "bytes"),
+            _core.unit(2048, "bytes/s")] == \
         ["1.23 ms", "250 ms", "477 MiB", "2.00 KiB/s"]
     assert [_core.unit(0.1234, "share"), _core.unit(1234), _core.unit(12345678, "samples/s")] == \
         ["12.3 %", "1,234", "12.3M samples/s"]
-    assert {_core.unit(one, unit) for one in (None, math.nan, tare.Missing("why")) for unit in ("ns", "", "rows")} == {"n/a"}
+    assert {_core.unit(one, unit) for one in (None, math.nan, tare.Missing("why"))
+            for unit in ("ns", "", "rows")} == {"n/a"}
     with pytest.raises(TypeError):
         _core.unit("five", "ns")

@@ -2,7 +2,7 @@
 import types
 
 import pytest
-from tare import Missing
+from tare import Missing, _core
 from tare.seeds.model import _advice, _measure
 
 
@@ -32,5 +32,5 @@ def test_without_the_kernels_account():
 
 
 def test_the_kernels_account_grows_on_this_machine():
-    delay = _measure._run_delay()
+    delay = _core.run_delay()
     assert isinstance(delay, Missing) or delay >= 0

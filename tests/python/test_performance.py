@@ -213,7 +213,7 @@ def test_unknown_names_and_nothing_yet():
     with profiler.profile("training"):
         with pytest.raises(KeyError, match="has ended"):
             profiler.get_metrics("training")
-    with pytest.raises(KeyError, match="near it: 'training'"):
+    with pytest.raises(KeyError, match="did you mean 'training'"):
         profiler.get_metrics("trainig")
     assert profiler.get_metrics("training").timing.count == 1
 
@@ -348,7 +348,8 @@ def test_temperature_of_a_machine_that_has_sensors(tmp_path):
     assert "no CPU temperature sensor" in reason(_parts.cpu_degrees(str(tmp_path)).read())
     write(tmp_path / "sys/class/thermal/thermal_zone0", type="x86_pkg_temp", temp=51000)
     assert _parts.cpu_degrees(str(tmp_path)).read() == 51
-    write(tmp_path / "sys/class/hwmon/hwmon1", name="coretemp", temp1_input=45000, temp2_input=61500, temp3_input="junk")
+    write(tmp_path / "sys/class/hwmon/hwmon1", name="coretemp", temp1_input=45000, temp2_input=61500,
+          temp3_input="junk")
     assert _parts.cpu_degrees(str(tmp_path)).read() == 61.5
 
 
@@ -699,7 +700,8 @@ def test_profilers_come_and_go():
 
 
 def test_an_empty_block_is_cheap_where_torch_is_loaded():
-    """Against the same block without an estimate of operations: what begins to count waits for the first call of a module."""
+    """Against the same block without an estimate of operations: what begins to count waits for the first call of a
+    module."""
     pytest.importorskip("torch.nn")
 
     def cost(block):
@@ -713,5 +715,6 @@ def test_an_empty_block_is_cheap_where_torch_is_loaded():
         return best
     plain, estimating = tare.PerformanceProfiler(estimate_flops=False), tare.PerformanceProfiler()
     assert isinstance(plain.profile("empty"), type(plain.recorder.block("empty")))
-    assert cost(estimating.profile) < 5.5 * cost(plain.profile)  # 8 times with clocks read and exceptions caught for nothing
+    # 8 times with clocks read and exceptions caught for nothing.
+    assert cost(estimating.profile) < 5.5 * cost(plain.profile)
     assert "no module of torch was called" in estimating.get_metrics("empty").compute.estimated_flops.reason

@@ -1,5 +1,6 @@
 /* Tests of analyze/threshold: what is read, what is refused and with which sentence, which figures are meant.
  * One thread. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,6 +107,35 @@ static void refusals(void **state)
     assert_int_equal(tare__threshold_parse(longest, "--threshold", &threshold, NULL), TARE_E_USAGE);
 }
 
+static void limits_of_a_figure(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *word, *unit;
+        double value; /* NaN: refused */
+    } cases[] = {
+        {"latency:100ms", "ns", 1e8},          {"latency:100", "ns", NAN},     {"latency:5%", "ns", NAN},
+        {"latency:2GB", "ns", NAN},            {"memory:2G", "bytes", 2147483648.0}, {"memory:2", "bytes", NAN},
+        {"parameters:25.5M", "", 25.5e6},      {"flops:2T", "", 2e12},         {"flops:7", "", 7},
+        {"flops:M", "", NAN},                  {"flops:1ms", "", NAN},         {"flops:1MM", "", NAN},
+        {"throughput:5tokens/s", "/s", 5},     {"throughput:5/s", "/s", 5},    {"throughput:5", "/s", 5},
+        {"throughput:5parsecs/s", "/s", NAN},  {"throughput:5ms", "/s", NAN},
+    };
+    for (size_t i = 0; i < TARE__COUNT_OF(cases); i++) {
+        tare__threshold threshold = {.name = "untouched"};
+        tare__error error = {""};
+        int status = tare__threshold_parse_of(cases[i].word, cases[i].unit, "the threshold", &threshold, &error);
+        if (isnan(cases[i].value) ? status != TARE_E_USAGE : status || threshold.value != cases[i].value)
+            fail_msg("%s: %d, %g, %s", cases[i].word, status, threshold.value, error.text);
+        assert_true(!status || (strstr(error.text, "the threshold: ") && strcmp(threshold.name, "untouched") == 0));
+    }
+    char longest[600];
+    memset(longest, 'x', sizeof longest);
+    memcpy(longest + sizeof longest - 4, ":5M", 4);
+    tare__threshold threshold;
+    assert_int_equal(tare__threshold_parse_of(longest, "", "the threshold", &threshold, NULL), TARE_E_USAGE);
+}
+
 static bool names(const char *pattern, const char *figure)
 {
     tare__threshold threshold = {.name = ""};
@@ -139,8 +169,11 @@ static void units_that_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits),         cmocka_unit_test(changes),
-        cmocka_unit_test(refusals),       cmocka_unit_test(names_and_patterns),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(changes),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(limits_of_a_figure),
+        cmocka_unit_test(names_and_patterns),
         cmocka_unit_test(units_that_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

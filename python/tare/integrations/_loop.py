@@ -14,7 +14,8 @@ class Loop:
             _core.start(self._output)
             self._started = True
         _core.torch_hand_over(True)
-        _core.torch_count_samples(False)  # it reads ahead, and evaluates in between: nobody tells which batches a step used
+        # It reads ahead, and evaluates in between: nobody tells which batches a step used.
+        _core.torch_count_samples(False)
 
     def epoch_begin(self, index):
         self.epoch_end()

@@ -114,12 +114,9 @@ class Lines(List[Line]):
 
             profile.stats().to_pandas().nlargest(10, "time_s")
         """
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("to_pandas needs pandas: pip install pandas") from None
+        from .._check import pandas
         names = ["file", "function", "line_number", "hits", "time_s", "time_percent", "source"]
-        return pandas.DataFrame([{name: getattr(line, name) for name in names} for line in self], columns=names)
+        return pandas().DataFrame([{name: getattr(line, name) for name in names} for line in self], columns=names)
 
     def _repr_html_(self) -> str:
         import html
@@ -132,8 +129,9 @@ class Lines(List[Line]):
                 share = line.time_percent if line.time_percent == line.time_percent else 0
                 bar = f"background:linear-gradient(90deg,#f6c9a8 {share:.0f}%,transparent {share:.0f}%)"
                 parts.append(f"<tr><td>{line.line_number}</td><td>{line.hits}</td><td>{unit(line.time_s, 's')}</td>"
-                             f"<td style='{bar}'>{unit(line.time_percent / 100, 'share')}</td><td style='text-align:left'>"
-                             f"<pre style='margin:0'>{html.escape(line.source)}</pre></td></tr>")
+                             f"<td style='{bar}'>{unit(line.time_percent / 100, 'share')}</td>"
+                             f"<td style='text-align:left'><pre style='margin:0'>{html.escape(line.source)}</pre></td>"
+                             "</tr>")
             parts.append("</table>")
         return "".join(parts) or "<p>none of the chosen functions ran</p>"
 

@@ -23,7 +23,8 @@ class TorchProfile(torch.profiler.profile, _profile.profile):
         asked = _profile.Asked(dict(more, activities=activities, schedule=schedule, use_cuda=use_cuda,
                                     record_shapes=record_shapes, profile_memory=profile_memory,
                                     with_stack=with_stack, with_flops=with_flops))
-        self._inside = schedule is not None and getattr(schedule, "__module__", "") != torch.profiler.schedule.__module__
+        home = getattr(schedule, "__module__", "")
+        self._inside = schedule is not None and home != torch.profiler.schedule.__module__
         if self._inside:  # a schedule of the program's own
             schedule = _translated(schedule)
         if with_stack and more.get("experimental_config") is None:
@@ -86,7 +87,8 @@ class TorchProfile(torch.profiler.profile, _profile.profile):
         first = self._exported is None or self._exported[0] is not self._results()
         _profile.put(self._file(), path)
         if first and _core.recording():
-            _core.fact("torch.profiler.wrote", file=os.path.abspath(os.fsdecode(path)))  # `tare run` adds it to its trace
+            # `tare run` adds it to its trace.
+            _core.fact("torch.profiler.wrote", file=os.path.abspath(os.fsdecode(path)))
 
     def export_trace(self, path: str) -> None:
         """Writes the last cycle as a trace of Tare's own, which `tare report` opens."""

@@ -3,11 +3,11 @@ import math
 import statistics
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from .. import _core
+from .. import _engine
 from .._core import Missing, Recorder, quantile
 from ..torch import _gpu_memory, _native, _state
+from .metric import MB
 
-MB = 1024.0 * 1024.0
 GAIN = 0.03         # a smaller gain is no gain
 LESS_MEMORY = 0.02
 ROUND_S = 0.005     # short runs are repeated until a round lasts this long
@@ -28,7 +28,7 @@ class Trial(NamedTuple):
     @property
     def decision(self) -> Dict[str, Any]:
         """By the rule that `tare check` decides with: verdict, why, change (a share of the first) and p."""
-        verdict, why, change, p = _core.decide(self.first, self.second, "lower", gate=GAIN)
+        verdict, why, change, p = _engine.decide(self.first, self.second, "lower", gate=GAIN)
         return {"verdict": verdict, "why": why, "change": change,
                 "p": Missing("too few rounds to be significant") if math.isnan(p) else p}
 
@@ -45,7 +45,7 @@ class Trial(NamedTuple):
 
 def decide_exact(was: float, now: float, gate: float) -> bool:
     """Whether a figure without noise is smaller, by more than a share."""
-    return _core.decide(was, now, "lower", gate=gate, exact=True)[0] == "better"
+    return _engine.decide(was, now, "lower", gate=gate, exact=True)[0] == "better"
 
 
 def interleaved(first: Callable[[], None], second: Callable[[], None], rounds: int,

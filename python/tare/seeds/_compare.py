@@ -3,14 +3,15 @@ import csv
 import io
 from typing import Any, Dict, List, Optional, Sequence
 
+from .. import _check
 from .._core import Missing
+from .._files import write_whole
 from ._metrics import Metrics, plain, show
 
 
-def deliver(text: str, path: Optional[str]) -> str:
+def deliver(text: str, path: Any) -> str:
     """Writes whole or not at all."""
     if path is not None:
-        from .._files import write_whole
         write_whole(path, text)
     return text
 
@@ -30,12 +31,8 @@ def csv_of(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> str:
 
 def frame_of(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> Any:
     """The rows as a DataFrame, NaN for what is missing."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("to_pandas needs pandas: pip install pandas") from None
-    return pandas.DataFrame([[float(row[name]) if isinstance(row[name], Missing) else row[name] for name in columns]
-                             for row in rows], columns=list(columns))
+    values = [[float(row[name]) if isinstance(row[name], Missing) else row[name] for name in columns] for row in rows]
+    return _check.pandas().DataFrame(values, columns=list(columns))
 
 
 class Comparison:

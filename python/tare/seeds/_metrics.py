@@ -5,8 +5,6 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from .._core import Missing
 
-MB = 1024.0 * 1024.0
-
 
 def plain(value: Any, reasons: Dict[str, str], path: str) -> Any:
     """A value for JSON: what is missing is None, its reason is put into `reasons` under its path."""
@@ -65,8 +63,8 @@ def show(value: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryMetrics(_Group):
-    """Memory in MB (1024 * 1024 bytes). Peaks are the block's own; of several blocks, the largest. `peak_ram_note` is None
-    where peak_ram_mb is exact; else it is a lower bound, and the note says what it is at most and why.
+    """Memory in MB (1024 * 1024 bytes). Peaks are the block's own; of several blocks, the largest. `peak_ram_note` is
+    None where peak_ram_mb is exact; else it is a lower bound, and the note says what it is at most and why.
     """
     peak_ram_mb: float
     peak_gpu_mb: float
@@ -81,8 +79,8 @@ class MemoryMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class TimingMetrics(_Group):
-    """Seconds; of several blocks, added up, with how they spread. `wall_time_s` is time on the host: work that the block
-    only queued on a GPU is in `device_time_s`, the time between the block's begin and end on the GPU's own clock.
+    """Seconds; of several blocks, added up, with how they spread. `wall_time_s` is time on the host: work that the
+    block only queued on a GPU is in `device_time_s`, the time between the block's begin and end on the GPU's own clock.
     `cpu_time_s` is the CPU time of the thread that ran the block, `process_cpu_time_s` that of all threads of the
     process meanwhile. `excluded_s` is what other measurements inside the block took (counting of FLOPs, lines, blocks
     with switches): it was subtracted from all the other times.
@@ -105,10 +103,10 @@ class TimingMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class ComputeMetrics(_Group):
-    """Operations, an estimate: those the formulas of torch's operators know of (products, convolutions, attention, recurrent
-    layers); missing where none of them ran. `flops_not_counted` names operators that ran and have no formula: then the
-    others are at least that many. Without `estimate_flops=True`, `module_calls` calls of torch modules are in the estimate,
-    `module_calls_counted` of them were counted, and the others are taken to be like those."""
+    """Operations, an estimate: those the formulas of torch's operators know of (products, convolutions, attention,
+    recurrent layers); missing where none of them ran. `flops_not_counted` names operators that ran and have no formula:
+    then the others are at least that many. Without `estimate_flops=True`, `module_calls` calls of torch modules are in
+    the estimate, `module_calls_counted` of them were counted, and the others are taken to be like those."""
     estimated_flops: float
     flops_per_param: float
     flops_per_second: float

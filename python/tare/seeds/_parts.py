@@ -6,7 +6,7 @@ from .. import _core
 from .._core import Missing
 from ..torch._flops_calls import NAMES as MODULE_VALUES
 from ..torch._flops_calls import Calls
-from ._metrics import MB
+from .metric import MB
 
 Values = Dict[str, Any]
 CUSTOM = "custom."
@@ -31,7 +31,8 @@ class Flops:
 
 
 class ModuleFlops:
-    """Where estimate_flops was not given: what calls of torch's modules take, most of it by what the first ones took."""
+    """Where estimate_flops was not given: what calls of torch's modules take, most of it by what the first ones
+    took."""
     names = MODULE_VALUES
     by_name = True
 
@@ -187,17 +188,8 @@ class DetailedMemory(Sampled):
 
 def _kinds() -> Values:
     """Which of the resident memory is the program's own, and which is files'."""
-    found: Values = {}
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            for line in file:
-                name, _, value = line.partition(":")
-                if name in ("RssAnon", "RssFile"):
-                    found[name] = int(value.split()[0]) / 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    missing = Missing("/proc/self/status does not tell")
-    return {"anonymous_mb": found.get("RssAnon", missing), "file_mb": found.get("RssFile", missing)}
+    found = _core.memory_kinds()
+    return {"anonymous_mb": found["RssAnon"] / MB, "file_mb": found["RssFile"] / MB}
 
 
 class System(Sampled):
@@ -209,7 +201,8 @@ class System(Sampled):
 
     def end(self, begun: int, _: Any) -> Values:
         summary = self.summary(begun)
-        return {"peak_cpu_percent": known(summary["cpu"]["max"]), "peak_memory_percent": known(summary["memory"]["max"])}
+        return {"peak_cpu_percent": known(summary["cpu"]["max"]),
+                "peak_memory_percent": known(summary["memory"]["max"])}
 
 
 class Lines:

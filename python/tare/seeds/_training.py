@@ -8,9 +8,9 @@ from .._core import Missing, quantile
 from ..config import ProfilingConfig
 from ..torch import _state
 from . import dataloading
+from .metric import MB
 from .monitor import PerformanceMonitor
 
-MB = 1024.0 * 1024.0
 PHASES = ("data_loading", "to_device", "forward", "backward", "optimizer", "step_fn")
 
 

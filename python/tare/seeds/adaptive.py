@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any, Deque, Dict, NamedTuple, Optional
 
+from .. import _check
 from .._core import Missing
 from .performance import PerformanceProfiler
 
@@ -117,9 +118,7 @@ class AdaptiveProfiler(PerformanceProfiler):
     """
 
     def __init__(self, budget: float = 0.01, **switches: Any) -> None:
-        if isinstance(budget, bool) or not isinstance(budget, (int, float)):
-            raise TypeError(f"budget is a share of the time, not {type(budget).__name__}")
-        if not 0 < budget <= 1:
+        if not 0 < _check.number(budget, "budget", "a share of the time") <= 1:
             raise ValueError(f"budget is a share of the time, above 0 and up to 1, not {budget}")
         super().__init__(**switches)
         self.budget = float(budget)

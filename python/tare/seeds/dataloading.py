@@ -11,7 +11,7 @@ import statistics
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from .. import _core
+from .. import _check, _core
 from .._core import Missing, Recorder, unit
 from ..config import ProfilingConfig
 from ..torch import _state
@@ -131,14 +131,6 @@ def iter_is_self(loader: Any) -> bool:
     return hasattr(loader, "__next__")
 
 
-def check_count(number: Any, name: str) -> int:
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{name} is a whole number, not {type(number).__name__}")
-    if number < 1:
-        raise ValueError(f"{name} is 1 or more, not {number}")
-    return number
-
-
 # ---- the profiler --------------------------------------------------------------------------------------------------
 
 class DataLoadingProfiler:
@@ -164,7 +156,7 @@ class DataLoadingProfiler:
             stats = profiler.profile_dataloader(loader, num_batches=20)
         """
         check_loader(dataloader, "profile_dataloader")
-        check_count(num_batches, "num_batches")
+        _check.whole(num_batches, "num_batches")
         inside: Optional[_Inside] = None
         if is_torch_loader(dataloader) and self.config.profile_preprocessing:
             inside = _Inside(dataloader)
@@ -251,26 +243,26 @@ class DataLoadingProfiler:
             profiler.measure_keywords(loader, {"num_workers": 2})["speedup"]
         """
         check_loader(dataloader, "measure_keywords", again=True)
-        check_count(num_batches, "num_batches")
-        check_count(rounds, "rounds")
+        _check.whole(num_batches, "num_batches")
+        _check.whole(rounds, "rounds")
         out: Dict[str, Any] = {"keywords": dict(keywords)}
-        missing = "nothing to try"
+
+        def without(status: str, why: str) -> Dict[str, Any]:
+            return {**out, "status": f"{status}: {why}",
+                    **dict.fromkeys(("original", "optimized", "speedup"), Missing(why))}
+        if not keywords:
+            return without("not measured", "nothing to try")
         try:
-            other = rebuilt(dataloader, keywords) if keywords else None
+            other = rebuilt(dataloader, keywords)
         except (TypeError, ValueError) as error:
-            other, missing = None, str(error)
-        if other is None:
-            absent = Missing(missing)
-            return {**out, "status": f"not measured: {missing}", "original": absent, "optimized": absent,
-                    "speedup": absent}
+            return without("not measured", str(error))
         try:
             rates = _rates(dataloader, other, num_batches, rounds)
         except Exception as error:  # workers that cannot be started or cannot load
-            absent = Missing(f"the loader does not run with them: {error}")
-            return {**out, "status": f"rejected: {absent.reason}", "original": absent, "optimized": absent,
-                    "speedup": absent}
+            return without("rejected", f"the loader does not run with them: {error}")
         original, optimized = _core.quantile(rates[0], 0.5), _core.quantile(rates[1], 0.5)
-        verdict, why, _, _ = _core.decide(rates[0], rates[1], "higher", gate=0.05)
+        from .. import _engine
+        verdict, why, _, _ = _engine.decide(rates[0], rates[1], "higher", gate=0.05)
         status = "kept: measured faster" if verdict == "better" else f"rejected: measured not faster ({why})"
         return {**out, "status": status, "original": original, "optimized": optimized,
                 "speedup": optimized / original, "rounds": rounds}

@@ -3,7 +3,7 @@ import math
 import os
 from typing import Any, Dict, List, Mapping, Optional, Union
 
-from .. import _core
+from .. import _check, _core
 from .._core import Missing
 from ..config import read_trainer_params
 from ..torch import _gpu_memory
@@ -29,12 +29,8 @@ class EpochPerformanceMonitor:
     """
 
     def __init__(self, enabled: bool = True, verbose_batches: int = 5, device: Any = 0) -> None:
-        if isinstance(verbose_batches, bool) or not isinstance(verbose_batches, int):
-            raise TypeError(f"verbose_batches is a whole number, not {type(verbose_batches).__name__}")
-        if verbose_batches < 0:
-            raise ValueError(f"verbose_batches is 0 or more, not {verbose_batches}")
         self.enabled = bool(enabled)
-        self.verbose_batches = verbose_batches
+        self.verbose_batches = _check.whole(verbose_batches, "verbose_batches", 0)
         self.device = _gpu_memory.number_of(device)
         #: torch.backends.cudnn.benchmark as the last epoch found it
         self.cudnn_benchmark: Any = Missing("no epoch has begun")

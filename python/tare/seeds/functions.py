@@ -11,11 +11,6 @@ from .. import _core
 __all__ = ["FunctionProfile", "FunctionProfiler", "FunctionTable", "profile_function"]
 
 
-def _resident_mb() -> float:
-    """This process's resident memory in MB, or an absent value that says why."""
-    return _core.rss() / 1048576
-
-
 class FunctionTable(List[Dict[str, Any]]):
     """Functions that were called: {"function", "file", "line", "calls", "primitive_calls", "total_s", "self_s"},
     the one with the most time of its own first. Both times are under the tracer and add up to traced_time: functions
@@ -111,7 +106,7 @@ class FunctionProfiler:
         if not callable(function):
             raise TypeError(f"profile_function takes a function and its arguments, not {type(function).__name__}")
         profiler, reason = self._prepare()
-        before_mb = _resident_mb()
+        before_mb = _core.rss() / 1048576
         if profiler is not None:
             reason = self._begin(profiler)
             profiler = None if reason else profiler
@@ -119,7 +114,7 @@ class FunctionProfiler:
         if profiler is not None:
             profiler.disable()
             FunctionProfiler._threads.discard(_thread.get_ident())
-        memory_mb = _resident_mb() - before_mb
+        memory_mb = _core.rss() / 1048576 - before_mb
         table = FunctionTable() if profiler is None else _table(profiler, seconds)
         table.reason = reason
         told = None if error is None else f"{type(error).__name__}: {error}"  # itself, it would keep its frames alive

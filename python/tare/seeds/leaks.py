@@ -7,9 +7,9 @@ _PART = 0.125  # of the threshold, that every part of the time must add
 
 
 def detect_memory_leak(snapshots: Sequence[float], threshold_mb: float = 100.0) -> "LeakReport":
-    """Whether memory over snapshots in MB (of `get_current_memory()`) grew by more than a threshold, and went on growing
-    throughout. What comes and goes is not growth: the least of each quarter of the snapshots is compared with that of
-    the quarter before (thirds below 8 snapshots, of which 3 are needed), and each has to add an eighth of the
+    """Whether memory over snapshots in MB (of `get_current_memory()`) grew by more than a threshold, and went on
+    growing throughout. What comes and goes is not growth: the least of each quarter of the snapshots is compared with
+    that of the quarter before (thirds below 8 snapshots, of which 3 are needed), and each has to add an eighth of the
     threshold, the last one a quarter of what is usual. A single jump, a warm-up that ends and a sawtooth that returns
     to its floor are no leaks.
 

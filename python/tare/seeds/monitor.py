@@ -1,14 +1,11 @@
 """PerformanceMonitor: blocks of a program with their time and memory, and how busy the machine was meanwhile."""
-import csv
-import difflib
-import io
 import json
 import math
 import sys
 import weakref
 from typing import Any, Dict, List, Optional, TextIO
 
-from .. import _core
+from .. import _check, _core
 from .._core import Missing, Recorder
 from .._files import write_whole
 from ..torch import _gpu_memory
@@ -17,6 +14,7 @@ from ._bottlenecks import Bottleneck
 from .metric import COLUMNS, GB, Metric, PathLike, put
 
 _DISABLED = "monitoring is disabled"
+
 
 class PerformanceMonitor(_core.Tracker):
     """Time and memory of named blocks, and CPU, memory and GPU memory of the machine over time.
@@ -101,9 +99,7 @@ class PerformanceMonitor(_core.Tracker):
         if not isinstance(name, str):
             raise TypeError(f"an operation's name is text, not {type(name).__name__}")
         if name not in names and self.enabled:
-            near = difflib.get_close_matches(name, names, 3)
-            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise KeyError(f"no operation {name!r} was tracked{hint}")
+            raise KeyError(f"no operation {name!r} was tracked{_check.near(name, names)}")
 
     def bottlenecks(self) -> List[Bottleneck]:
         """What takes too much of the time: more than 50 % or 20 % of it, loading above 30 %, forward above 50 %,
@@ -171,12 +167,8 @@ class PerformanceMonitor(_core.Tracker):
 
             monitor.to_pandas().groupby("operation").duration_seconds.describe()
         """
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("to_pandas() needs pandas: pip install pandas") from None
         rows = [[getattr(metric, name) for name in COLUMNS] for metric in self.get_metrics()]
-        frame = pandas.DataFrame(rows, columns=list(COLUMNS))
+        frame = _check.pandas().DataFrame(rows, columns=list(COLUMNS))
         return frame.astype({name: float for name in COLUMNS[1:]})
 
     def to_csv(self, path: Optional[PathLike] = None) -> Optional[str]:
@@ -184,6 +176,8 @@ class PerformanceMonitor(_core.Tracker):
 
             monitor.to_csv("performance_metrics.csv")
         """
+        import csv
+        import io
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -234,8 +228,7 @@ class PerformanceMonitor(_core.Tracker):
 
             monitor.start_monitoring(interval=0.5)
         """
-        if isinstance(interval, bool) or not isinstance(interval, (int, float)):
-            raise TypeError(f"interval is a number of seconds, not {type(interval).__name__}")
+        _check.number(interval, "interval", "a number of seconds")
         if not self.enabled:
             return
         if self._sampler is not None and self._sampler.running:

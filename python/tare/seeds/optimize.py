@@ -8,7 +8,6 @@ import contextlib
 import copy
 import functools
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from .._core import Missing, unit
 from ..config import ProfilingConfig
 from ..torch import _state
 from . import _benchmark
+from .dataloading import number
 
 APPLIED = "applied, verified and measured"
 NEEDS_INPUT = "needs an input to be measured: pass example_input"
@@ -122,21 +122,27 @@ def _mixed_precision(model: Any) -> Any:
     return made
 
 
-def _half_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
-    """Operators that gave results of half precision while the model ran."""
+def _watch(run: Run, look: Callable[[str, List[Any]], None]) -> None:
+    """Runs the model, with a look at the tensors that each operator gave."""
     from torch.utils._python_dispatch import TorchDispatchMode
-    half, counts = _half_type(changed), {"half_precision_operators": 0, "operators": 0}
 
-    class Counted(TorchDispatchMode):
+    class Watching(TorchDispatchMode):
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             out = function(*args, **(kwargs or {}))
-            counts["operators"] += 1
-            named = str(function)
-            counts["half_precision_operators"] += ("_to_copy" not in named and any(
-                one.dtype == half for one in _state.tensors_in(out)))
+            look(str(function), list(_state.tensors_in(out)))
             return out
-    with Counted():
+    with Watching():
         run()
+
+
+def _half_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
+    """Operators that gave results of half precision while the model ran."""
+    half, counts = _half_type(changed), {"half_precision_operators": 0, "operators": 0}
+
+    def look(operator: str, results: List[Any]) -> None:
+        counts["operators"] += 1
+        counts["half_precision_operators"] += "_to_copy" not in operator and any(one.dtype == half for one in results)
+    _watch(run, look)
     if not counts["half_precision_operators"]:
         raise Unfit("no operator of the model computes in half precision under autocast")
     return counts
@@ -157,27 +163,18 @@ def _channels_last(model: Any) -> Any:
     return model.to(memory_format=torch.channels_last)
 
 
-def _in_channels_last(model: Any) -> int:
+def _is_channels_last(one: Any) -> bool:
     import torch
-    return sum(one.dim() == 4 and one.is_contiguous(memory_format=torch.channels_last)
-               and not one.is_contiguous() for one in model.parameters())
+    return one.dim() == 4 and one.is_contiguous(memory_format=torch.channels_last) and not one.is_contiguous()
 
 
 def _channels_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
     """Weights whose storage order is another one, and results of operators in that order."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-    import torch
-    seen = {"channels_last_weights": _in_channels_last(changed), "channels_last_results": 0}
+    seen = {"channels_last_weights": sum(map(_is_channels_last, changed.parameters())), "channels_last_results": 0}
 
-    class Counted(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            out = function(*args, **(kwargs or {}))
-            seen["channels_last_results"] += any(
-                one.dim() == 4 and one.is_contiguous(memory_format=torch.channels_last) and not one.is_contiguous()
-                for one in _state.tensors_in(out))
-            return out
-    with Counted():
-        run()
+    def look(_: str, results: List[Any]) -> None:
+        seen["channels_last_results"] += any(map(_is_channels_last, results))
+    _watch(run, look)
     if not seen["channels_last_weights"] or not seen["channels_last_results"]:
         raise Unfit("the storage order of the weights changes no operator's result")
     return seen
@@ -394,7 +391,7 @@ class ModelOptimizer:
         for one in OPTIMIZATIONS:
             if getattr(self.config, one.switch):
                 model = self._try(one, model, given, batch, tolerance, only_gains)
-        if number_of(profile_summary, "memory_percent") > MEMORY_PERCENT:
+        if number(profile_summary or {}, "memory_percent") > MEMORY_PERCENT:
             model = self._apply_memory_optimizations(model, batch)
         return model
 
@@ -522,21 +519,15 @@ def _not_faster(told: Mapping[str, Any]) -> str:
     return f"not faster: {figures}; {told['decision']['why']})"
 
 
-def number_of(summary: Optional[Mapping[str, Any]], name: str) -> float:
-    value = (summary or {}).get(name)
-    return value if isinstance(value, (int, float)) else Missing(f"there is no {name}")
-
-
 # ---- running -------------------------------------------------------------------------------------------------------
 
 def run_as_used(model: Any, batch: Any) -> Any:
     """One run as the program would: in training mode forward and backward pass, else the forward pass without
     gradients. Gradients are dropped afterwards."""
     import torch
-    call = _state.call_of(model, _state.to_device(batch, _state.device_of(model)))
     if not trains(model):
-        with torch.no_grad():
-            return model(*call.args, **call.kwargs)
+        return _run_once(model, batch)
+    call = _state.call_of(model, _state.to_device(batch, _state.device_of(model)))
     with torch.enable_grad():
         output = model(*call.args, **call.kwargs)
         if any(one.requires_grad and one.is_floating_point() for one in _state.tensors_in(output)):

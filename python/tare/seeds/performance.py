@@ -1,18 +1,18 @@
 """PerformanceProfiler: time, memory, machine and compute of named blocks."""
-import difflib
 import json
 import sys
 import threading
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, TypeVar, Union
 
-from .. import _core
+from .. import _check, _core
 from .._core import Aggregate, Missing, Recorder, Result
 from ..torch._flops import running_task
 from . import _parts
 from ._compare import Comparison, csv_of, deliver, frame_of
 from ._metrics import (
-    MB, CarbonMetrics, ComputeMetrics, EnergyMetrics, MemoryMetrics, Metrics, NetworkMetrics, SystemMetrics,
+    CarbonMetrics, ComputeMetrics, EnergyMetrics, MemoryMetrics, Metrics, NetworkMetrics, SystemMetrics,
     SystemReport, SystemStats, TemperatureMetrics, TimingMetrics, plain)
+from .metric import MB
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -37,14 +37,6 @@ _SWITCHES = {
 _ROW = ("name", "started", "wall_s", "self_s", "excluded_s", "cpu_s", "process_cpu_s", "rss_before", "rss_after",
         "rss_peak", "rss_peak_note", "samples", "throughput", "cpu_percent", "process_cpu_percent", "iowait_percent",
         "depth", "parent", "thread", "task", "failed")
-
-
-def _interval(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} is a number of seconds, not {type(value).__name__}")
-    if not 0.001 <= value <= 86400:
-        raise ValueError(f"{name} is 0.001 to 86400 seconds, not {value}")
-    return float(value)
 
 
 def environment() -> Dict[str, Any]:
@@ -140,10 +132,10 @@ class PerformanceProfiler:
     a kWh; a GPU takes some 4 ms to tell its energy, before and after the block);
     `detailed_memory` memory every `memory_interval` seconds and what it consists of; `track_cpu_temp` degrees;
     `track_network` bytes; `track_system` the machine every `system_interval` seconds; `enable_line_profiling` time of
-    every line; `estimate_flops` operations of torch, every operator as it runs. Without it (None) they are estimated from
-    calls of torch modules: the first call with such arguments is counted to the next call, with its backward pass, and the
-    others are taken to be like it; False switches that off. A value whose switch is off is Missing and says so. What a switch
-    costs inside a block is subtracted from the block's times (`timing.excluded_s`).
+    every line; `estimate_flops` operations of torch, every operator as it runs. Without it (None) they are estimated
+    from calls of torch modules: the first call with such arguments is counted to the next call, with its backward pass,
+    and the others are taken to be like it; False switches that off. A value whose switch is off is Missing and says so.
+    What a switch costs inside a block is subtracted from the block's times (`timing.excluded_s`).
 
     A block's peak memory is exact where it is above what the process had reached before, else sampled every 5 ms and a
     lower bound (`memory.peak_ram_note`). `reset_peak=True` makes every peak exact by resetting the kernel's high-water
@@ -161,8 +153,8 @@ class PerformanceProfiler:
                  track_system: bool = False, system_interval: float = 1.0, enable_line_profiling: bool = False,
                  estimate_flops: Optional[bool] = None, *, carbon_intensity: float = 475.0, device: Any = 0,
                  keep: int = 10000, reset_peak: bool = False) -> None:
-        memory_interval = _interval(memory_interval, "memory_interval")
-        system_interval = _interval(system_interval, "system_interval")
+        memory_interval = _check.seconds(memory_interval, "memory_interval")
+        system_interval = _check.seconds(system_interval, "system_interval")
         if not isinstance(carbon_intensity, (int, float)) or not carbon_intensity >= 0:
             raise ValueError(f"carbon_intensity is grams of CO2 a kWh, 0 or more, not {carbon_intensity!r}")
         from ..torch._gpu_memory import number_of
@@ -273,9 +265,7 @@ class PerformanceProfiler:
         try:
             return self.recorder.aggregate(name)
         except KeyError:
-            near = difflib.get_close_matches(name, self.recorder.names(), 3)
-            hint = f"; near it: {', '.join(map(repr, near))}" if near else ""
-            raise KeyError(f"no block named {name!r} has ended{hint}") from None
+            raise KeyError(f"no block named {name!r} has ended{_check.near(name, self.recorder.names())}") from None
 
     def _off(self, switch: str) -> Missing:
         return Missing(f"{switch}=False")
@@ -423,7 +413,8 @@ class PerformanceProfiler:
             return SystemReport(off, off, off, off, off, off, 0)
         sampler = self._system.sampler
         summary = sampler.summary()
-        values = [_parts.known(summary[name][field]) for name in ("cpu", "memory", "disk") for field in ("average", "max")]
+        values = [_parts.known(summary[name][field]) for name in ("cpu", "memory", "disk")
+                  for field in ("average", "max")]
         return SystemReport(*values, samples=sampler.count)
 
     def get_memory_timeline(self) -> List[Tuple[float, float]]:

@@ -8,11 +8,11 @@ import contextlib
 import importlib.util
 import itertools
 import json
-import math
 import os
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
+from .. import _check
 from .._core import Missing, unit
 from .._files import write_whole
 from ..config import ProfilingConfig, create_profiling_config
@@ -22,14 +22,13 @@ from ._contest import Contest
 from ._training import Work
 from .dataloading import DataLoadingProfiler
 from .functions import profile_function
-from .metric import plain
+from .metric import MB, plain
 from .monitor import PerformanceMonitor
 from .optimize import ModelOptimizer
 from .performance import environment
-from .recommend import Recommendation
+from .recommend import Recommendation, figure
 from .torchprofiler import PyTorchProfiler, free_name
 
-MB = 1024.0 * 1024.0
 PROFILED_STEPS = 10  # at most, under torch's profiler: it is too slow to measure with, and its traces are large
 ROUNDS = 5
 
@@ -97,7 +96,7 @@ class CodeProfiler:
         """
         _state.check_model(model, "profile_training_pipeline")
         dataloading.check_loader(dataloader, "profile_training_pipeline", again=True)
-        dataloading.check_count(num_steps, "num_steps")
+        _check.whole(num_steps, "num_steps")
         _check_parts(loss_fn, optimizer, step_fn)
         folder = self._folder()
         data = self._data_stats(dataloader, num_steps)
@@ -229,8 +228,8 @@ class CodeProfiler:
         """
         _state.check_model(model, "benchmark_optimizations")
         dataloading.check_loader(dataloader, "benchmark_optimizations", again=True)
-        dataloading.check_count(num_steps, "num_steps")
-        dataloading.check_count(rounds, "rounds")
+        _check.whole(num_steps, "num_steps")
+        _check.whole(rounds, "rounds")
         _check_parts(loss_fn, None, None)
         folder = self._folder()
         with _state.kept_random(dataloader):
@@ -285,10 +284,6 @@ class CodeProfiler:
                 raise TypeError(f"{name} is a dict of figures, not {type(one).__name__}")
         return recommend.generate(recommend.Seen(data_stats, profile_summary, performance_summary, {}, self.config),
                                   self._rules)
-
-
-def figure(summary: Mapping[str, Any], *path: str) -> float:
-    return recommend.figure(summary, *path)
 
 
 def _check_parts(loss_fn: Any, optimizer: Any, step_fn: Any) -> None:

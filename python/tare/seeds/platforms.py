@@ -108,8 +108,8 @@ def _gather(value: Any, path: str, to: Dict[str, float]) -> None:
 def _of_trace(path: PathLike) -> _Saved:
     from .._report import report
     read = report(path)
-    platform = {name: read.run[name] for name in ("host", "cpu_model", "cpus", "memory_bytes", "gpus", "kernel", "system",
-                                                  "writer", "revision") if name in read.run}
+    platform = {name: read.run[name] for name in ("host", "cpu_model", "cpus", "memory_bytes", "gpus", "kernel",
+                                                  "system", "writer", "revision") if name in read.run}
     figures: Dict[str, float] = {"run.elapsed_s": read.run.elapsed_ns / 1e9}
     for row in read.spans:
         name = "/".join(row.path) if isinstance(row.path, list) else row.name

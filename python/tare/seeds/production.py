@@ -1,6 +1,5 @@
 """Watching operations in CI and in production: regressions against a baseline, requests against an SLA."""
 import collections
-import difflib
 import json
 import math
 import sys
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 
-from .. import _core
+from .. import _check, _core
 from .._core import Missing, open_input
 from .metric import put
 from .performance import PerformanceProfiler
@@ -57,19 +56,20 @@ class RegressionCheck:
         if len(self._baseline_times) > 1 and len(times) > 1:
             self._decide(times)
             return
-        interval = _core.median_interval(times)
-        if interval is None:
-            what = "a single observation" if len(times) == 1 else f"{len(times)} observations, 6 are needed"
+        low, high, needed = _core.quantile_interval(times, 0.5)
+        if needed is not None:
+            what = "a single observation" if len(times) == 1 else f"{len(times)} observations, {needed} are needed"
             self.significance = f"no significance: {what}"
             return
-        self.significant = interval[0] > limit
+        self.significant = low > limit
         relation = "above" if self.significant else "not above"
-        self.significance = (f"the median of {len(times)} observations is {interval[0]:.6g} to {interval[1]:.6g} s "
+        self.significance = (f"the median of {len(times)} observations is {low:.6g} to {high:.6g} s "
                              f"(95 %), {relation} the limit of {limit:.6g} s")
 
     def _decide(self, times: List[float]) -> None:
         """By the rule of `tare check`, where the baseline has the times behind it."""
-        verdict, why, change, p = _core.decide(self._baseline_times, times, gate=self.threshold)
+        from .. import _engine  # not before it is needed: this runs in the service
+        verdict, why, change, p = _engine.decide(self._baseline_times, times, gate=self.threshold)
         of = f"{len(times)} observations against {len(self._baseline_times)} of the baseline"
         if verdict == "inconclusive":
             self.significance = f"no significance: {of}, 5 and 5 would do"
@@ -80,11 +80,6 @@ class RegressionCheck:
     def __str__(self) -> str:
         return (f"{self.operation}: {self.current_s:.6g} s against {self.baseline_s:.6g} s, {self.ratio:.3g} times; "
                 f"{self.significance}")
-
-
-def _near(name: str, names: Any) -> str:
-    near = difflib.get_close_matches(name, list(names), 3)
-    return f"; near it: {', '.join(map(repr, near))}" if near else ""
 
 
 class PerformanceRegressionDetector:
@@ -134,12 +129,11 @@ class PerformanceRegressionDetector:
             with detector.check_regression("inference", threshold=0.1):
                 model(batch)
         """
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
-            raise TypeError(f"threshold is a number, not {type(threshold).__name__}")
-        if not threshold >= 0:
+        if not _check.number(threshold, "threshold") >= 0:
             raise ValueError(f"threshold is 0 or more, not {threshold}")
         if operation_name not in self.baseline:
-            raise KeyError(f"the baseline has no operation {operation_name!r}{_near(operation_name, self.baseline)}")
+            near = _check.near(operation_name, self.baseline)
+            raise KeyError(f"the baseline has no operation {operation_name!r}{near}")
         known = self.baseline[operation_name]
         check = RegressionCheck(operation_name, float(known["wall_time_s"]), threshold, known.get("times_s") or ())
         block = self.profiler.profile(operation_name)
@@ -270,9 +264,7 @@ class ProductionProfiler:
 
             production.log_metrics(17, time.time() - start_time)
         """
-        if isinstance(user_facing_latency, bool) or not isinstance(user_facing_latency, (int, float)):
-            raise TypeError(f"a latency is a number of seconds, not {type(user_facing_latency).__name__}")
-        if not 0 <= user_facing_latency < math.inf:
+        if not 0 <= _check.number(user_facing_latency, "a latency", "a number of seconds") < math.inf:
             raise ValueError(f"a latency is 0 s or more, not {user_facing_latency}")
         result = self._result_of(request_id)
         metrics = self.profiler._of_result(result) if result is not None else None

@@ -2,7 +2,7 @@
 import statistics
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
 
-from .. import _core
+from .. import _check, _engine
 from .._core import Missing
 from .performance import PerformanceProfiler
 
@@ -43,7 +43,7 @@ class ScalingModel:
         self.unit = unit
         self.sizes = [float(size) for size, _ in pairs]
         self.values = [float(value) for _, value in pairs]
-        self.slope, self._low, self._high, self.fit = _core.trend(self.sizes, self.values)
+        self.slope, self._low, self._high, self.fit = _engine.trend(self.sizes, self.values)
         self.intercept = self._through(self.slope)
         self.residual = max(abs(value - self._at(size)) for size, value in pairs)
 
@@ -59,8 +59,7 @@ class ScalingModel:
 
             seconds = model.predict(1024)
         """
-        if isinstance(size, bool) or not isinstance(size, (int, float)):
-            raise TypeError(f"size is a number, not {type(size).__name__}")
+        _check.number(size, "size")
         if self._low != self._low:
             none = Missing(f"{len(self.sizes)} sizes were measured; an interval needs {NEEDED}")
             return Prediction(self._at(size), none, none, self._note(size))

@@ -3,6 +3,7 @@ import threading
 import weakref
 from typing import Any, Callable, List, Optional, Set
 
+from .. import _check
 from ._bottlenecks import Bottleneck
 
 
@@ -29,10 +30,7 @@ class Suggestions:
     """
 
     def __init__(self, source: Any = None, tell: Optional[Callable[[Any], Any]] = None, interval: float = 5.0) -> None:
-        if isinstance(interval, bool) or not isinstance(interval, (int, float)):
-            raise TypeError(f"interval is a number of seconds, not {type(interval).__name__}")
-        if not 0.01 <= interval <= 86400:
-            raise ValueError(f"interval is 0.01 to 86400 seconds, not {interval}")
+        _check.seconds(interval, "interval", 0.01)
         if tell is not None and not callable(tell):
             raise TypeError(f"tell is a function of a finding, not {type(tell).__name__}")
         self.source = source

@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, Set, Tuple, Union
 from .. import _core
 from .._core import Missing
 
-NOTHING_COUNTED = ("no operator ran whose operations are counted (products, convolutions, attention, recurrent layers): "
-                   "elementwise operators and work outside of torch are not")
+NOTHING_COUNTED = ("no operator ran whose operations are counted (products, convolutions, attention, recurrent "
+                   "layers): elementwise operators and work outside of torch are not")
 _ROUNDS = 15
 _calibrated: List[int] = []
 

@@ -1,5 +1,6 @@
-"""Floating-point operations of blocks where no switch asks for them: calls of modules are counted the first time that they
-come with such arguments, and as often after that as costs little; the others are taken to be like the last one counted.
+"""Floating-point operations of blocks where no switch asks for them: calls of modules are counted the first time that
+they come with such arguments, and as often after that as costs little; the others are taken to be like the last one
+counted.
 
 What is counted or taken over is a segment: from a module's call (or a block's begin or end) to the next one, so that
 a backward pass and an optimizer's step are in it. The program is run as it is, and nothing is run twice."""
@@ -15,7 +16,8 @@ from .._core import Missing
 from . import _flops
 
 NO_CALL = "no module of torch was called in the block; estimate_flops=True counts every operator"
-COMPILES = "torch.compile is in use, whose code runs without calls of modules; estimate_flops=True counts every operator"
+COMPILES = ("torch.compile is in use, whose code runs without calls of modules; estimate_flops=True counts every "
+            "operator")
 OTHER_MODE = "another dispatch mode of torch is active"
 NAMES = ("estimated_flops", "parameters", "module_calls", "module_calls_counted")
 _KINDS_MAX = 1024
@@ -111,7 +113,7 @@ class _Watch:
         self.handler: Any = None   # of torch's compiler
         self.told = False          # torch's modules tell when they are called
 
-    # ---- blocks --------------------------------------------------------------------------------------------------------
+    # ---- blocks ------------------------------------------------------------------------------------------------------
 
     def begin(self, calls: "Calls") -> None:
         if not self.open:
@@ -141,7 +143,7 @@ class _Watch:
         else:
             self._leave()
 
-    # ---- calls ---------------------------------------------------------------------------------------------------------
+    # ---- calls -------------------------------------------------------------------------------------------------------
 
     def _compiles_now(self) -> bool:
         """Whether torch.compile is in use. Should it be later, it says so."""
@@ -183,7 +185,7 @@ class _Watch:
                 except Exception:  # one without a size yet
                     continue
 
-    # ---- segments ------------------------------------------------------------------------------------------------------
+    # ---- segments ----------------------------------------------------------------------------------------------------
 
     def _call(self, module: Any, args: Any, kwargs: Any) -> None:
         known = self.trainable.get(id(module))

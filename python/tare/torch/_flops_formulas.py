@@ -1,22 +1,25 @@
-"""FLOPs of torch's operators: one table, used wherever operations are counted. A multiply-add is two; elementwise work is not
-counted. What computes products and has no formula is listed, so that a total without it is "at least"."""
+"""FLOPs of torch's operators: one table, used wherever operations are counted. A multiply-add is two; elementwise work
+is not counted. What computes products and has no formula is listed, so that a total without it is "at least"."""
 import re
 from typing import Any, Callable, Dict, List, Tuple
 
 Formula = Callable[..., int]
 
-# Operators without a formula that do work of this kind: a total without them is "at least". Elementwise operators, copies
-# and reductions are in no total.
-_COMPUTES = re.compile(r"(?:^|_)(?:\w*mm|mv|v?dot|matmul|baddbmm|conv\w*|convolution\w*|linear\w*|bilinear|trilinear|einsum|rnn\w*"
-                       r"|lstm\w*|gru\w*|attention\w*|multi_head\w*|transformer\w*|fft\w*|cdist\w*|euclidean_dist|cholesky\w*|lu_\w+|svd|qr"
+# Operators without a formula that do work of this kind: a total without them is "at least". Elementwise operators,
+# copies and reductions are in no total.
+_COMPUTES = re.compile(r"(?:^|_)(?:\w*mm|mv|v?dot|matmul|baddbmm|conv\w*|convolution\w*|linear\w*|bilinear|trilinear"
+                       r"|einsum|rnn\w*|lstm\w*|gru\w*|attention\w*|multi_head\w*|transformer\w*|fft\w*|cdist\w*"
+                       r"|euclidean_dist|cholesky\w*|lu_\w+|svd|qr"
                        r"|eigh?|inv\w*|solve\w*|det|lstsq|geqrf|kron|householder_\w+|stft|istft)(?:_|$)")
-_NEVER = re.compile(r"prepack|unpack|pack_|_pack|reorder|_size|_workspace|_use_|params|is_|fused_(?:lstm|gru)_cell|linalg_vector_norm"
-                    r"|fill|copy|_view|fft_(?:fftshift|ifftshift|freq|rfftfreq)|solve_out_info|convert")
+_NEVER = re.compile(r"prepack|unpack|pack_|_pack|reorder|_size|_workspace|_use_|params|is_|fused_(?:lstm|gru)_cell"
+                    r"|linalg_vector_norm|fill|copy|_view|fft_(?:fftshift|ifftshift|freq|rfftfreq)|solve_out_info"
+                    r"|convert")
 
 
-_TORCH = frozenset(("aten", "prim", "prims", "quantized", "quantized_decomposed", "mkldnn", "mkl", "onednn", "torchvision", "inductor"))
-_BESIDE = frozenset(("profiler", "c10d", "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "rngprims", "fsdp",
-                     "streams", "debugprims", "image", "io", "tare"))
+_TORCH = frozenset(("aten", "prim", "prims", "quantized", "quantized_decomposed", "mkldnn", "mkl", "onednn",
+                    "torchvision", "inductor"))
+_BESIDE = frozenset(("profiler", "c10d", "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "rngprims",
+                     "fsdp", "streams", "debugprims", "image", "io", "tare"))
 
 
 class AtLeast(int):
@@ -131,12 +134,13 @@ def _convolution_backward(gradient: Any, x: Any, weight: Any, *more: Any, **kwar
 
 
 def _mkldnn_convolution(x: Any, *more: Any, out_val: Any = None, **_: Any) -> int:
-    """The weight is the first with as many dimensions that is not of the output's shape: `.binary` has another before."""
+    """The weight is the first with as many dimensions that is not of the output's shape: `.binary` has another
+    before."""
     weights = [one for one in more if hasattr(one, "dim") and one.dim() == x.dim()]
     return 2 * int(out_val.numel()) * int(weights[-1].numel()) // int(weights[-1].shape[0])
 
 
-# ---- attention ---------------------------------------------------------------------------------------------------------
+# ---- attention -------------------------------------------------------------------------------------------------------
 
 def attention(query: Any, key: Any, value: Any) -> int:
     """Both products of scaled dot-product attention by shape; a causal mask is no discount."""
@@ -154,15 +158,16 @@ def _attention_backward(_: Any, query: Any, key: Any, value: Any, *__: Any, **__
     return int(2 * batch * heads * queries * key.shape[2] * (3 * width + 2 * value.shape[3]))
 
 
-def _multi_head(query: Any, key: Any, value: Any, width: int, heads: int, qkv: Any, qkv_bias: Any, projection: Any, *_: Any,
-                **__: Any) -> int:
+def _multi_head(query: Any, key: Any, value: Any, width: int, heads: int, qkv: Any, qkv_bias: Any, projection: Any,
+                *_: Any, **__: Any) -> int:
     samples, rows, longest = _lengths(query)
     _, key_rows, key_longest = _lengths(key)
     products = 2 * (rows * width * width + 2 * key_rows * width * width + rows * _numel(projection))
     return int(products + 4 * samples * longest * key_longest * width)
 
 
-def _encoder_layer(source: Any, width: int, heads: int, qkv: Any, qkv_bias: Any, projection: Any, *more: Any, **_: Any) -> int:
+def _encoder_layer(source: Any, width: int, heads: int, qkv: Any, qkv_bias: Any, projection: Any, *more: Any,
+                   **_: Any) -> int:
     """nn.TransformerEncoderLayer in one operator: projections, attention, two linear layers."""
     samples, rows, longest = _lengths(source)
     inner = [one for one in more if hasattr(one, "dim") and one.dim() == 2][:2]
@@ -170,7 +175,7 @@ def _encoder_layer(source: Any, width: int, heads: int, qkv: Any, qkv_bias: Any,
     return int(products + 4 * samples * longest * longest * width)
 
 
-# ---- recurrent layers ----------------------------------------------------------------------------------------------------
+# ---- recurrent layers ------------------------------------------------------------------------------------------------
 
 def _rows(x: Any) -> int:
     return int(x.numel()) // max(1, int(x.shape[-1]))
@@ -213,7 +218,7 @@ def _quantized_cell(x: Any, state: Any, _: Any, __: Any, bias: Any, *___: Any, *
     return 2 * _rows(x) * int(bias.shape[0]) * int(x.shape[-1] + first.shape[-1])
 
 
-# ---- the table -------------------------------------------------------------------------------------------------------------
+# ---- the table -------------------------------------------------------------------------------------------------------
 
 def _own(torch: Any) -> List[Tuple[str, str, Formula]]:
     rows: List[Tuple[str, str, Formula]] = [
@@ -234,7 +239,8 @@ def _own(torch: Any) -> List[Tuple[str, str, Formula]]:
         ("mkldnn", "_convolution_pointwise", _mkldnn_convolution), ("mkl", "_mkl_linear", _linear),
         ("onednn", "qlinear_pointwise", _linear)]
     for name in ("linear", "linear_relu", "linear_dynamic", "linear_relu_dynamic", "linear_dynamic_fp16",
-                 "linear_relu_dynamic_fp16", "linear_leaky_relu", "linear_tanh", "linear_with_input_q_dq_qweight_dq_output_fp32"):
+                 "linear_relu_dynamic_fp16", "linear_leaky_relu", "linear_tanh",
+                 "linear_with_input_q_dq_qweight_dq_output_fp32"):
         rows.append(("quantized", name, _linear))
     for name in ("lstm", "gru", "rnn_relu", "rnn_tanh"):
         rows.append(("quantized", f"quantized_{name}_cell_dynamic", _quantized_cell))
@@ -248,8 +254,8 @@ def _own(torch: Any) -> List[Tuple[str, str, Formula]]:
 
 
 def formulas(torch: Any) -> Dict[Any, Formula]:
-    """{operator (an OpOverloadPacket): FLOPs of (arguments, out_val=result)}: torch's own formulas, and ours for what these
-    lack."""
+    """{operator (an OpOverloadPacket): FLOPs of (arguments, out_val=result)}: torch's own formulas, and ours for what
+    these lack."""
     from torch.utils.flop_counter import flop_registry
     found: Dict[Any, Formula] = {packet: _raw(formula) for packet, formula in flop_registry.items()}
     for namespace, name, formula in _own(torch):
@@ -264,7 +270,8 @@ def _raw(formula: Formula) -> Formula:
     ones."""
     def flops(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
         first = out_val[0] if isinstance(out_val, (tuple, list)) and out_val else out_val
-        return formula(*args, out_val=out_val, **kwargs) * (4 if hasattr(first, "is_complex") and first.is_complex() else 1)
+        factor = 4 if hasattr(first, "is_complex") and first.is_complex() else 1
+        return factor * formula(*args, out_val=out_val, **kwargs)
     flops._get_raw = True  # type: ignore[attr-defined]
     return flops
 
@@ -274,14 +281,14 @@ def total(count: int, not_counted: Any) -> int:
 
 
 def counter(torch: Any) -> Any:
-    """A mode that counts, as torch's FlopCounterMode does (with what each module did), by the whole table; an operator that
-    is not in it and computes is in `not_counted`. Whatever goes wrong, the program's call is done."""
+    """A mode that counts, as torch's FlopCounterMode does (with what each module did), by the whole table; an operator
+    that is not in it and computes is in `not_counted`. Whatever goes wrong, the program's call is done."""
     from torch.utils.flop_counter import FlopCounterMode, _FlopCounterMode
     from torch.utils.module_tracker import ModuleTracker
 
     class Tracker(ModuleTracker):  # type: ignore[misc]
-        """Without hooks for a backward: none follows here, and torch's fail on parameters in inference mode, and on models
-        that compute gradients of their own."""
+        """Without hooks for a backward: none follows here, and torch's fail on parameters in inference mode, and on
+        models that compute gradients of their own."""
 
         def _fw_pre_hook(self, mod: Any, input: Any) -> None:
             super()._fw_pre_hook(mod, ())
@@ -291,7 +298,8 @@ def counter(torch: Any) -> Any:
 
     class Mode(_FlopCounterMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            """Nested tensors have no sizes, or symbolic ones: torch's mode would fail on them, and the program with it."""
+            """Nested tensors have no sizes, or symbolic ones: torch's mode would fail on them, and the program with
+            it."""
             if not any(getattr(one, "is_nested", False) for one in _flat((args, kwargs))):
                 return super().__torch_dispatch__(func, types, args, kwargs)
             out = func(*args, **(kwargs or {}))

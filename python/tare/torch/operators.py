@@ -96,8 +96,8 @@ def start():
 
 
 def _switch_off():
-    """Only what is ours: others end whatever profiler they find (Lightning does), and to end one that is not there leads
-    torch to free the next one's results twice."""
+    """Only what is ours: others end whatever profiler they find (Lightning does), and to end one that is not there
+    leads torch to free the next one's results twice."""
     import torch._C._autograd as switches
     kind = getattr(switches, "_profiler_type", None)
     if switches._profiler_enabled() and (kind is None or kind().name in ("ITT", "NVTX")):
@@ -124,7 +124,8 @@ def _step_aside():
 
 
 def _come_back():
-    """Not while a range is open that their profiler saw begin: its end takes whatever profiler it finds for that one."""
+    """Not while a range is open that their profiler saw begin: its end takes whatever profiler it finds for that
+    one."""
     if _thread.held and _thread.theirs == 0 and _thread.ranges == 0 and not _in_backward():
         _thread.held = False
         start()

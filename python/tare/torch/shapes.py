@@ -82,8 +82,8 @@ class _Looker:
 
 
 class _Step:
-    """Waits for its step, looks at it, and is gone. The mode would be seen in what the program's own profiler records, so
-    it is a step without one."""
+    """Waits for its step, looks at it, and is gone. The mode would be seen in what the program's own profiler records,
+    so it is a step without one."""
 
     def __init__(self, torch, register):
         self.torch, self.seen, self.first, self.looker, self.waited = torch, 0, None, None, False
@@ -135,7 +135,8 @@ class _Step:
             operators.start()
 
     def profiler_begins(self):
-        """True: operators are to be reported again when it has ended. The step is looked at later, if nothing of it was."""
+        """True: operators are to be reported again when it has ended. The step is looked at later, if nothing of it
+        was."""
         noted, was_on, self.waited = self.looker.noted, self.leave(), True
         if noted:
             self.give_up("the program's own torch.profiler began in the middle of the step")

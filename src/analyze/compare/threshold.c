@@ -117,6 +117,65 @@ int tare__threshold_parse(const char *word, const char *what, tare__threshold *t
     return tare__threshold_parse_limit(name, colon + 1, what, threshold, error);
 }
 
+static bool is_rate(const char *unit)
+{
+    static const char *const rates[] = {"", "/s", "samples/s", "images/s", "tokens/s", "requests/s"};
+    for (size_t i = 0; i < TARE__COUNT_OF(rates); i++)
+        if (strcmp(rates[i], unit) == 0)
+            return true;
+    return false;
+}
+
+int tare__threshold_check(const tare__threshold *threshold, const char *unit, const char *what, tare__error *error)
+{
+    static const struct {
+        const char *unit, *word, *example;
+    } units[] = {{"ns", "time", "100ms"}, {"bytes", "bytes", "2GB"}, {"/s", "samples a second", "1000samples/s"},
+                 {"", "a number", "25M"}};
+    size_t i = 0;
+    if (threshold->kind == TARE__THRESHOLD_CHANGE)
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is a relative change; use tare check for that", what,
+                          threshold->name);
+    if (*unit == '/' ? is_rate(threshold->unit) : strcmp(threshold->unit, unit) == 0)
+        return 0;
+    while (i + 1 < TARE__COUNT_OF(units) && strcmp(units[i].unit, unit) != 0)
+        i++;
+    return tare__fail(error, TARE_E_USAGE, "%s: the unit of %s is %s, for example %s", what, threshold->name,
+                      units[i].word, units[i].example);
+}
+
+/* The number of "25M" in a count: without the letter, which is multiplied with. 1: there is none. */
+static double take_prefix(char *word)
+{
+    static const char letters[] = "KMGT";
+    static const double powers[] = {1e3, 1e6, 1e9, 1e12};
+    size_t length = strlen(word);
+    bool digit = length > 1 && strchr("0123456789", word[length - 2]);
+    const char *letter = digit ? strchr(letters, word[length - 1]) : NULL;
+    if (!letter)
+        return 1;
+    word[length - 1] = '\0';
+    return powers[letter - letters];
+}
+
+int tare__threshold_parse_of(const char *word, const char *unit, const char *what, tare__threshold *threshold,
+                             tare__error *error)
+{
+    char text[TARE__THRESHOLD_NAME_MAX + 128];
+    tare__threshold read;
+    if (snprintf(text, sizeof text, "%s", word) >= (int)sizeof text)
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is no name of a figure", what, word);
+    double times = *unit ? 1 : take_prefix(text);
+    int status = tare__threshold_parse(text, what, &read, error);
+    if (!status)
+        status = tare__threshold_check(&read, unit, what, error);
+    if (status)
+        return status;
+    read.value *= times;
+    *threshold = read;
+    return 0;
+}
+
 /* Where a '*' was tried with too little, it is tried with one character more. */
 bool tare__threshold_names(const tare__threshold *threshold, const char *figure)
 {

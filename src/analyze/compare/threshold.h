@@ -33,6 +33,12 @@ int tare__threshold_parse(const char *word, const char *what, tare__threshold *t
 /* The same where name and limit are apart. */
 int tare__threshold_parse_limit(const char *name, const char *limit, const char *what, tare__threshold *threshold,
                                 tare__error *error);
+/* The same of a limit for a figure in `unit`: "ns", "bytes", "/s" (a rate of samples, images, tokens or requests) or
+ * "" (a count, in which K, M, G and T are powers of 1000). A change is refused. */
+int tare__threshold_parse_of(const char *word, const char *unit, const char *what, tare__threshold *threshold,
+                             tare__error *error);
+/* Whether a parsed limit is one for a figure in `unit`, as above. 0, or TARE_E_USAGE with a sentence. */
+int tare__threshold_check(const tare__threshold *threshold, const char *unit, const char *what, tare__error *error);
 bool tare__threshold_names(const tare__threshold *threshold, const char *figure);
 /* Whether a limit in this unit can be held against a figure in that one: the same unit, a rate said without what it
  * counts ("1000/s"), or a plain number, but not for time and bytes, of which it would be nanoseconds or bytes. */

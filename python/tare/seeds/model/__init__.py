@@ -7,6 +7,7 @@
 import json
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
+from ... import _check
 from ..._core import Missing
 from .._metrics import plain
 from ..recommend import Recommendation
@@ -102,8 +103,8 @@ class ModelProfiler:
 
             results = profiler.profile(torch.randn(8, 3, 224, 224), num_runs=200)
         """
-        _check_count("num_runs", num_runs, 1)
-        _check_count("warmup_runs", warmup_runs, 0)
+        _check.whole(num_runs, "num_runs", 1)
+        _check.whole(warmup_runs, "warmup_runs", 0)
         if self._is_model(input_data):
             kept = None if self._made_up else self._input
             self._open(input_data, *self._asked[1:])
@@ -213,8 +214,8 @@ class ModelProfiler:
 
             profiler.profile_generation(prompt, max_new_tokens=64)["time_to_first_token"]["p50"]
         """
-        _check_count("max_new_tokens", max_new_tokens, 1)
-        _check_count("num_runs", num_runs, 1)
+        _check.whole(max_new_tokens, "max_new_tokens", 1)
+        _check.whole(num_runs, "num_runs", 1)
         if not _generate.can(self.runner):
             raise TypeError(f"{self.runner.name} does not generate text")
         return _generate.profile(self.runner, self._take(input_data), max_new_tokens, num_runs)
@@ -228,8 +229,8 @@ class ModelProfiler:
             rows = profiler.benchmark([{"batch_size": 1}, {"batch_size": 8, "precision": "bf16"}])
         """
         chosen = [_check_configuration(one) for one in configurations]
-        _check_count("num_runs", num_runs, 1)
-        _check_count("warmup_runs", warmup_runs, 0)
+        _check.whole(num_runs, "num_runs", 1)
+        _check.whole(warmup_runs, "warmup_runs", 0)
         if not chosen:
             raise ValueError("there are no configurations")
         self._take(None)  # an input that cannot be had is no configuration's fault
@@ -276,7 +277,7 @@ class ModelProfiler:
             profiler.profile_layers(batch, ["attention", "*.mlp"])["patterns"]["attention"]["percent"]
         """
         patterns = _layers.check_patterns(layer_names)
-        _check_count("num_runs", num_runs, 1)
+        _check.whole(num_runs, "num_runs", 1)
         self.layers = _layers.profile(self.runner, self._take(input_data), patterns, num_runs)
         return self.layers
 
@@ -403,13 +404,6 @@ class ModelProfiler:
 
 # ---- parts ---------------------------------------------------------------------------------------------------------
 
-def _check_count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not {type(value).__name__}")
-    if value < least:
-        raise ValueError(f"{name} is {least} or more, not {value}")
-
-
 def _check_configuration(given: Any) -> Dict[str, Any]:
     if not isinstance(given, Mapping):
         raise TypeError(f"a configuration is a mapping, not {type(given).__name__}")
@@ -418,7 +412,7 @@ def _check_configuration(given: Any) -> Dict[str, Any]:
         raise ValueError(f"a configuration has {', '.join(sorted(_CONFIGURATION))}, not {', '.join(unknown)}")
     for name in ("batch_size", "threads", "sequence_length"):
         if name in given:
-            _check_count(name, given[name], 1)
+            _check.whole(given[name], name, 1)
     return dict(given)
 
 

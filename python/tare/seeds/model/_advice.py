@@ -48,8 +48,8 @@ def _batching(seen: Seen) -> Iterator[Recommendation]:
     if gain > WORTH:
         a, b = small["configuration"]["batch_size"], best["configuration"]["batch_size"]
         yield Recommendation(
-            f"Use dynamic batching up to {b}: {unit(_rate(best), 'samples/s')} against {unit(_rate(small))} with batches of "
-            f"{a}, at a latency of {ms(best['latency']['p50'])} instead of {ms(small['latency']['p50'])}",
+            f"Use dynamic batching up to {b}: {unit(_rate(best), 'samples/s')} against {unit(_rate(small))} with "
+            f"batches of {a}, at a latency of {ms(best['latency']['p50'])} instead of {ms(small['latency']['p50'])}",
             "dynamic-batching", {"gain": gain, "batch_size": b, "samples_per_second": _rate(best),
                                  "latency_ms": best["latency"]["p50"]}, f"{gain:.2f} times the throughput, measured")
     else:
@@ -113,13 +113,13 @@ def _fusion(seen: Seen) -> Iterator[Recommendation]:
     if share > ELEMENTWISE_SHARE:
         most = ", ".join(row["name"] for row in light[:3])
         yield Recommendation(
-            f"Fuse operators (torch.compile, or a runtime that fuses): {unit(share, 'share')} of the time is in operators "
-            f"that pass over memory once each ({most})", "fusion", evidence,
+            f"Fuse operators (torch.compile, or a runtime that fuses): {unit(share, 'share')} of the time is in "
+            f"operators that pass over memory once each ({most})", "fusion", evidence,
             f"at most {unit(share, 'share')} of the time in operators")
     elif small > SMALL_SHARE:
         yield Recommendation(
-            f"Fuse operators (torch.compile, or a runtime that fuses): {unit(small, 'share')} of the time is in operators "
-            f"shorter than {unit(SMALL_US * 1e3, 'ns')}, of {calls} in a run", "fusion", evidence)
+            f"Fuse operators (torch.compile, or a runtime that fuses): {unit(small, 'share')} of the time is in "
+            f"operators shorter than {unit(SMALL_US * 1e3, 'ns')}, of {calls} in a run", "fusion", evidence)
 
 
 def _sharding(seen: Seen) -> Iterator[Recommendation]:
@@ -150,8 +150,8 @@ def _pooling(seen: Seen) -> Iterator[Recommendation]:
     latency = seen.results["latency"]["p50"]
     if faults > FAULTS and spent > 0.02 * latency:
         yield Recommendation(
-            f"Pool memory: a run causes {unit(faults)} page faults, {unit(faults * 4096, 'bytes')} that the kernel hands "
-            "out and clears anew. An allocator that keeps memory (jemalloc, tcmalloc, MALLOC_TRIM_THRESHOLD_ and "
+            f"Pool memory: a run causes {unit(faults)} page faults, {unit(faults * 4096, 'bytes')} that the kernel "
+            "hands out and clears anew. An allocator that keeps memory (jemalloc, tcmalloc, MALLOC_TRIM_THRESHOLD_ and "
             "MALLOC_MMAP_THRESHOLD_ of glibc), or outputs allocated once", "memory-pooling",
             {"page_faults_per_run": faults, "cost_ms": spent},
             f"about {ms(spent)} of {ms(latency)} a run (an estimate)")

@@ -10,7 +10,8 @@ SAMPLES_MOST = 1000
 
 
 def machine() -> Dict[str, Any]:
-    """This machine with a fingerprint of it, and the revision of the folder that we are in, as the command tells them."""
+    """This machine with a fingerprint of it, and the revision of the folder that we are in, as the command tells
+    them."""
     from ... import _engine
     return json.loads(_engine.machine())
 

@@ -64,9 +64,10 @@ def _latency(results: Mapping[str, Any]) -> Section:
              if name in latency["intervals"] else "") for name in ("mean", "std", "min", "p50", "p90", "p95", "p99",
                                                                   "max")]
     return _section("table", "Latency", rows, columns="Latency|#Value|Interval", note=(
-        f"{latency['count']} runs after {results['warmup']['runs']} of warm-up; synchronized {latency['synchronized']}; "
-        f"{latency['outliers']['mild']} mild and {latency['outliers']['severe']} severe outliers, kept; the garbage "
-        f"collector was {'on' if latency['gc']['enabled'] else 'off'} and ran {latency['gc']['collections']} times."))
+        f"{latency['count']} runs after {results['warmup']['runs']} of warm-up; synchronized "
+        f"{latency['synchronized']}; {latency['outliers']['mild']} mild and {latency['outliers']['severe']} severe "
+        f"outliers, kept; the garbage collector was {'on' if latency['gc']['enabled'] else 'off'} and ran "
+        f"{latency['gc']['collections']} times."))
 
 
 def _details(results: Mapping[str, Any]) -> List[Section]:

@@ -7,7 +7,7 @@ import statistics
 import time
 from typing import Any, Callable, Dict, List, Optional
 
-from ... import _core
+from ... import _core, _engine
 from ..._core import Missing, Recorder, quantile
 from ...torch import _gpu_memory
 
@@ -38,7 +38,7 @@ def spread(values: List[float], unit: str) -> Dict[str, Any]:
     for name, q in QUANTILES:
         out[name] = quantile(values, q)
     out["intervals"] = {name: interval(values, q) for name, q in QUANTILES}
-    mild, severe = _core.outliers(values)
+    mild, severe = _engine.outliers(values)
     out["outliers"] = {"mild": mild, "severe": severe}
     out["samples"] = list(values)
     return out
@@ -67,8 +67,8 @@ def warm(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
     told = {"runs": len(seconds), "steady": steady, "seconds": math.fsum(seconds), "first_ms": 1e3 * seconds[0],
             "variation": cv if cv == cv else Missing("too few runs to tell")}
     if not steady:
-        told["note"] = (f"times were not steady after {len(seconds)} runs and {_core.unit(told['seconds'], 's')} of warm-up: the "
-                        "figures may be of a machine with other work, or of a model that goes on changing")
+        told["note"] = (f"times were not steady after {len(seconds)} runs and {_core.unit(told['seconds'], 's')} of "
+                        "warm-up: the figures may be of a machine with other work, or of a model that goes on changing")
     return told
 
 
@@ -111,25 +111,8 @@ def throughput(call: Callable[[], Any], settle: Any, typical_s: float, runs: int
 
 # ---- memory and machine --------------------------------------------------------------------------------------------
 
-def _own_io() -> Any:
-    """Bytes this process has read and written: from disks, and through system calls."""
-    try:
-        with open("/proc/self/io", encoding="ascii") as file:
-            told = dict(line.split(": ") for line in file.read().splitlines())
-        return {name: int(told[name]) for name in ("read_bytes", "write_bytes", "rchar", "wchar")}
-    except (OSError, KeyError, ValueError) as error:
-        return Missing(f"/proc/self/io: {error}")
-
-
-def _io_between(before: Any, after: Any) -> Dict[str, Any]:
-    if isinstance(before, Missing) or isinstance(after, Missing):
-        none = before if isinstance(before, Missing) else after
-        return {"disk_read_bytes": none, "disk_written_bytes": none, "read_calls_bytes": none,
-                "write_calls_bytes": none}
-    return {"disk_read_bytes": after["read_bytes"] - before["read_bytes"],
-            "disk_written_bytes": after["write_bytes"] - before["write_bytes"],
-            "read_calls_bytes": after["rchar"] - before["rchar"],
-            "write_calls_bytes": after["wchar"] - before["wchar"]}
+_IO = {"disk_read_bytes": "read_bytes", "disk_written_bytes": "write_bytes", "read_calls_bytes": "rchar",
+       "write_calls_bytes": "wchar"}
 
 
 def fragmentation() -> Any:
@@ -139,15 +122,6 @@ def fragmentation() -> Any:
         return Missing("the allocator does not tell (glibc's does, since 2.33)")
     held, used, _ = told
     return (held - used) / held if held > 0 else Missing("there is no heap")
-
-
-def _run_delay() -> Any:
-    """Seconds in which this thread was runnable and did not run: others had the CPUs."""
-    try:
-        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
-            return int(file.read().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return Missing("the kernel keeps no account of it (/proc/thread-self/schedstat)")
 
 
 def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -> Dict[str, Any]:
@@ -160,7 +134,7 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
                             None if cuda is None else functools.partial(_gpu_memory.used_bytes, cuda))
     peaks = _gpu_memory.peaks(cuda) if cuda is not None else None
     gpu = peaks.begin() if peaks is not None else None
-    waits, own, begun, delay = _core.waits(), _own_io(), time.time(), _run_delay()
+    waits, io, begun, delay = _core.waits(), _core.process_io(), time.time(), _core.run_delay()
     block = recorder.block("model_usage")
     sampler.acquire()
     try:
@@ -170,15 +144,15 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
         sampler.release()
         if peaks is not None:
             peaks.end(gpu)
-    after, io = _core.waits(), _io_between(own, _own_io())
-    kept_off = delay if isinstance(delay, Missing) else _run_delay() - delay
+    after, io_after, kept_off = _core.waits(), _core.process_io(), _core.run_delay() - delay
     seen = recorder.last()
     told = sampler.summary()
     average = {name: (told.get(name) or {}).get("average", math.nan) for name in ("rss", "gpu_memory")}
     most = (told.get("rss") or {}).get("max", math.nan)
-    return {"runs": done, "memory": _memory(seen, average, most, gpu, cuda), "cpu": _cpu(seen, waits, after, done, kept_off),
-            "io": {**io, "network_received_bytes": seen.received, "network_sent_bytes": seen.sent,
-                   "iowait_percent": seen.iowait_percent,
+    return {"runs": done, "memory": _memory(seen, average, most, gpu, cuda),
+            "cpu": _cpu(seen, waits, after, done, kept_off),
+            "io": {**{name: io_after[of] - io[of] for name, of in _IO.items()}, "network_received_bytes": seen.received,
+                   "network_sent_bytes": seen.sent, "iowait_percent": seen.iowait_percent,
                    "note": "disk and calls are this process's, the network is the machine's"},
             "gpu": {"utilization_percent": Missing("the model cannot be run on a GPU") if cuda is None
                     else _core.gpu_load(cuda, begun)}}
@@ -224,6 +198,7 @@ def _cpu(seen: Any, before: Any, after: Any, runs: int, kept_off: Any) -> Dict[s
         runnable = min(100 * kept_off / wall, 100.0)
         off = max(0.0, off - runnable)
     return {"process_percent": 100 * busy, "machine_percent": seen.cpu_percent, "cpus": cpus,
-            "parallelism": busy, "waiting_percent": busy if isinstance(busy, Missing) else off, "preempted_percent": runnable,
+            "parallelism": busy, "waiting_percent": busy if isinstance(busy, Missing) else off,
+            "preempted_percent": runnable,
             "page_faults_per_run": faults / runs, "disk_faults_per_run": from_disk / runs,
             "waits_per_run": waited / runs, "preemptions_per_run": pushed / runs}

@@ -1,7 +1,7 @@
 """Where a model's memory goes: allocations and what frees them, what is live over a run, what stays after it."""
 from typing import Any, Dict, List
 
-from ... import _core
+from ... import _core, _engine
 from ..._core import Missing
 from ...torch import _native, _state
 from ._measure import fragmentation
@@ -112,7 +112,7 @@ def profile(runner: Any, inputs: Any, allocations: bool, deallocations: bool, sn
 def _growth(shots: List[Dict[str, Any]]) -> Dict[str, Any]:
     """What memory grows by from run to run; a leak when the interval is above 0."""
     later = [float(one["rss_bytes"]) for one in shots[1:]]
-    slope, low, high, _ = _core.trend(list(range(len(later))), later)
+    slope, low, high, _ = _engine.trend(list(range(len(later))), later)
     return {"bytes_per_run": slope, "low": low, "high": high, "grows": bool(low > 0)}
 
 

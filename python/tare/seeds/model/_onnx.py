@@ -76,8 +76,8 @@ class OnnxRunner(Runner):
         except Exception as error:
             raise ValueError(f"{self.path} cannot be loaded: {_state.first_line(error)}") from error
         if self.device != "cpu" and "CUDAExecutionProvider" not in session.get_providers():
-            raise RuntimeError(f"device {self.device!r}: onnxruntime could not load its CUDA provider and would run the "
-                               "model on the CPU (CUDA's and cuDNN's libraries are needed)")
+            raise RuntimeError(f"device {self.device!r}: onnxruntime could not load its CUDA provider and would run "
+                               "the model on the CPU (CUDA's and cuDNN's libraries are needed)")
         return session
 
     @property

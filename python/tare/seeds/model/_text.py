@@ -59,7 +59,8 @@ def summary(results: Mapping[str, Any]) -> str:
     rates_text = [rate(rates[f"{name}_per_second"], name) for name in ("samples", "tokens", "images", "requests")
                   if not isinstance(rates[f"{name}_per_second"], Missing)]
     rows += [("throughput", ", ".join(rates_text)),
-             ("memory", f"{size(memory['peak'])} at most ({memory['source']}); activations {size(memory['activation'])}"),
+             ("memory",
+              f"{size(memory['peak'])} at most ({memory['source']}); activations {size(memory['activation'])}"),
              ("parameters", f"{count(model['parameters'])}, {size(model['parameter_bytes'])} of weights"),
              ("file size" if model["path"] else "in memory", size(model["size_bytes"])),
              ("FLOPs a run", flops_text(results)),

@@ -3,7 +3,7 @@ import contextlib
 import functools
 import inspect
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from ..._command import isolated
 from ..._core import Missing
@@ -11,7 +11,6 @@ from ...torch import _state
 from ._load import SHORT, Refused, Runner, size_of
 
 TOKENS = 128   # of an input made up for a language model
-NEEDS = "models of torch"
 
 
 def _need_device(torch: Any, device: str) -> None:
@@ -298,7 +297,8 @@ class TorchRunner(Runner):
         flops = counting.flops()
         lacking = getattr(flops, "not_counted", ())
         costs = {"flops": known(flops), "macs": known(AtLeast(flops // 2, lacking) if lacking else flops // 2),
-                 "by_module": counting.by_module() if flops else {}, "executed": types.shares(), "at_least": bool(lacking),
+                 "by_module": counting.by_module() if flops else {}, "executed": types.shares(),
+                 "at_least": bool(lacking),
                  "not_counted": [{"name": one, "op": one, "reason": "there is no formula for it"} for one in lacking]}
         if lacking:
             self.note = f"FLOPs are at least this many; {flops.reason}"
@@ -469,8 +469,3 @@ def _types_seen() -> Any:
 
 
 COMPUTE = ("mm", "conv", "attention", "linear", "lstm", "gru", "dot", "mv", "einsum")
-
-
-def layers_of(model: Any) -> List[Tuple[str, Any]]:
-    """All modules but the whole, by name."""
-    return [(name, module) for name, module in model.named_modules() if name]

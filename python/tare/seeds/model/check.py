@@ -2,11 +2,10 @@
 import json
 import math
 import os
-import re
 import warnings
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ... import _core
+from ... import _core, _engine
 from ..._core import Missing, open_input, unit
 
 COUNTED = "model.activations"     # the same in every run, though not on every machine
@@ -18,24 +17,19 @@ class ModelAlertWarning(RuntimeWarning):
 
 # ---- thresholds -------------------------------------------------------------------------------------------------
 
-_TIMES = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "": 1.0}
-_BYTES = {"": 1.0, "B": 1.0, "K": 1024.0, "KiB": 1024.0, "KB": 1e3, "M": 1024.0 ** 2, "MiB": 1024.0 ** 2, "MB": 1e6,
-          "G": 1024.0 ** 3, "GiB": 1024.0 ** 3, "GB": 1e9, "T": 1024.0 ** 4, "TiB": 1024.0 ** 4, "TB": 1e12}
-_RATES = {"samples/s": "samples", "tokens/s": "tokens", "images/s": "images", "requests/s": "requests",
-          "/s": "samples", "": "samples"}
-# name: (where it is, units, whether less is better)
-_LIMITS: Dict[str, Tuple[Tuple[str, ...], Mapping[str, Any], bool]] = {
-    "latency": (("latency", "p50"), _TIMES, True),
-    **{name: (("latency", name), _TIMES, True) for name in ("mean", "min", "max", "p50", "p90", "p95", "p99")},
-    "end_to_end": (("end_to_end", "p50"), _TIMES, True),
-    "first_token": (("generation", "time_to_first_token", "p50"), _TIMES, True),
-    "between_tokens": (("generation", "time_between_tokens", "p50"), _TIMES, True),
-    "throughput": (("throughput",), _RATES, False),
-    "memory": (("memory", "peak"), _BYTES, True),
-    "activation": (("memory", "activation"), _BYTES, True),
-    "size": (("model", "size_bytes"), _BYTES, True),
-    "parameters": (("model", "parameters"), {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}, True),
-    "flops": (("model", "flops"), {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}, True),
+# name: (where it is, its unit as the engine has it, whether less is better)
+_LIMITS: Dict[str, Tuple[Tuple[str, ...], str, bool]] = {
+    "latency": (("latency", "p50"), "ns", True),
+    **{name: (("latency", name), "ns", True) for name in ("mean", "min", "max", "p50", "p90", "p95", "p99")},
+    "end_to_end": (("end_to_end", "p50"), "ns", True),
+    "first_token": (("generation", "time_to_first_token", "p50"), "ns", True),
+    "between_tokens": (("generation", "time_between_tokens", "p50"), "ns", True),
+    "throughput": (("throughput",), "/s", False),
+    "memory": (("memory", "peak"), "bytes", True),
+    "activation": (("memory", "activation"), "bytes", True),
+    "size": (("model", "size_bytes"), "bytes", True),
+    "parameters": (("model", "parameters"), "", True),
+    "flops": (("model", "flops"), "", True),
 }
 
 
@@ -76,22 +70,17 @@ def parse_threshold(text: str) -> Threshold:
     """
     if not isinstance(text, str):
         raise TypeError(f"a threshold is text like \"latency:100ms\", not {type(text).__name__}")
-    name, colon, rest = text.partition(":")
-    found = re.match(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)\s*(\S*)\s*\Z", rest)
-    if not colon or name not in _LIMITS or not found:
-        known = ", ".join(_LIMITS)
-        why = f"{name!r} is no figure" if colon and name not in _LIMITS else "it has no NAME:NUMBER[UNIT]"
-        raise ValueError(f"the threshold {text!r}: {why}. Like latency:100ms; names are {known}")
-    path, units, less = _LIMITS[name]
-    unit = found.group(2)
-    if unit not in units:
-        raise ValueError(f"the threshold {text!r}: {unit!r} is no unit of {name}; it has "
-                         f"{', '.join(one for one in units if one)}")
-    value = float(found.group(1))
-    if name == "throughput":
-        return Threshold(text, name, value, unit or "samples/s", (*path, f"{units[unit]}_per_second"), less)
-    shown = "ms" if units is _TIMES else "bytes" if units is _BYTES else ""
-    return Threshold(text, name, value * units[unit], shown, path, less)
+    name = text.rpartition(":")[0]
+    if name and name not in _LIMITS:
+        raise ValueError(f"the threshold {text!r}: a model has no figure {name!r}; it has {', '.join(_LIMITS)}")
+    path, unit, less = _LIMITS.get(name, ((), "", True))
+    value, written = _engine.limit(text, unit)
+    if unit == "/s":
+        what = written.partition("/")[0] or "samples"
+        return Threshold(text, name, value, f"{what}/s", (*path, f"{what}_per_second"), less)
+    if unit == "ns":
+        return Threshold(text, name, value / 1e6, "ms", path, less)
+    return Threshold(text, name, value, unit, path, less)
 
 
 def _look_up(results: Mapping[str, Any], path: Sequence[str]) -> Any:
@@ -158,7 +147,6 @@ def load_baseline(path: Any) -> Dict[str, Any]:
             data = file.read()
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no baseline {path}; export_json writes one") from None
-    from ... import _engine
     return json.loads(_engine.figures(data, str(path)))
 
 
@@ -170,7 +158,6 @@ def _figures(given: Any) -> Dict[str, Any]:
     if "latency" in given and "machine" in given:
         from ._figures import baseline_of
         return baseline_of(given)
-    from ... import _engine
     return json.loads(_engine.figures(json.dumps(dict(given)).encode(), "the baseline"))
 
 
@@ -189,7 +176,6 @@ def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] =
     if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, (int, float))
                                   or not threshold >= 0):
         raise ValueError(f"threshold is a share of 0 or more, like 0.05, not {threshold!r}")
-    from ... import _engine
     own = dict(thresholds or {})
     before, after = _figures(baseline), _figures(current)
     check = json.loads(_engine.check(json.dumps(before).encode(), json.dumps(after).encode(),
@@ -268,11 +254,11 @@ def model_trend(history: Any, name: str = "model.latency") -> Trend:
     if not values:
         raise ValueError(f"no run has the figure {name!r}")
     late = values[-64:]
-    slope, low, high, _ = _core.trend(list(range(len(late))), late) if len(late) > 1 else (math.nan,) * 4
+    slope, low, high, _ = _engine.trend(list(range(len(late))), late) if len(late) > 1 else (math.nan,) * 4
     typical = _core.quantile(late, 0.5)
     scale = 100 / typical if typical else math.nan
     changes = [{"at": at, "before": before, "after": after, "p": p}
-               for at, before, after, p in _core.change_points(values, 0.01, 0.02)]
+               for at, before, after, p in _engine.change_points(values, 0.01, 0.02)]
     return Trend(name, values, slope * scale, low * scale, high * scale, changes)
 
 
@@ -315,10 +301,10 @@ class CapacityPlan(NamedTuple):
     def __str__(self) -> str:
         replicas = "1 replica" if self.replicas == 1 else f"{self.replicas} replicas"
         return (f"{replicas} with batches of {self.batch_size:g} for {self.requests_per_second:g} "
-                f"requests/s: {unit(self.utilization, 'share')} busy, a response after about {_ms(self.response_ms)} on "
-                f"average ({_ms(self.filling_ms)} until the batch is full, {_ms(self.waiting_ms)} of waiting for a free "
-                f"replica, {_ms(self.latency_ms)} a run), {unit(self.memory_bytes, 'bytes')} of memory (an estimate). "
-                f"{self.note}").rstrip()
+                f"requests/s: {unit(self.utilization, 'share')} busy, a response after about {_ms(self.response_ms)} "
+                f"on average ({_ms(self.filling_ms)} until the batch is full, {_ms(self.waiting_ms)} of waiting for a "
+                f"free replica, {_ms(self.latency_ms)} a run), {unit(self.memory_bytes, 'bytes')} of memory (an "
+                f"estimate). {self.note}").rstrip()
 
 
 def plan_capacity(results: Mapping[str, Any], requests_per_second: float, latency_ms: Optional[float] = None,

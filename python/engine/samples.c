@@ -1,15 +1,15 @@
-/* samples: two series of measurements against each other, and one against itself: differences, outliers, changes.
+/* samples: two series of measurements against each other, and one against itself: the decision of `tare check`,
+ * outliers, changes, trend. Computed by the engine's own functions.
  * Any thread, attached to the interpreter. Must not know what was measured. */
-#include "core.h"
+#include "module.h"
+#include "../core/read_numbers.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdbool.h>
 
-#include "analyze/compare/decide.h"
+#include "analyze/analyze.h"
 #include "stat/stat.h"
 
-#define SEED UINT64_C(0x7461726531) /* the same samples give the same interval */
 #define CHANGES_MOST 64u
 
 typedef struct numbers {
@@ -22,61 +22,6 @@ static bool read_numbers(PyObject *sequence, numbers *out)
 {
     out->values = tare__py_read_numbers(sequence, &out->n);
     return out->values != NULL;
-}
-
-PyDoc_STRVAR(quantile_interval_doc,
-             "quantile_interval(numbers, q, confidence=0.95)\n--\n\n"
-             "(low, high, None) by order statistics, or (None, None, how many numbers it needs).");
-static PyObject *quantile_interval(PyObject *module, PyObject *arguments)
-{
-    (void)module;
-    numbers of = {NULL, 0};
-    double q, confidence = 0.95;
-    PyObject *sequence;
-    if (!PyArg_ParseTuple(arguments, "Od|d:quantile_interval", &sequence, &q, &confidence))
-        return NULL;
-    if (!(q >= 0 && q <= 1) || !(confidence > 0 && confidence < 1)) {
-        PyErr_SetString(PyExc_ValueError, "a quantile is 0 to 1, a confidence between them");
-        return NULL;
-    }
-    if (!read_numbers(sequence, &of))
-        return NULL;
-    tare__sort(of.values, of.n);
-    tare__interval found = tare__quantile_interval(of.values, of.n, q, confidence);
-    free(of.values);
-    if (!found.low_rank)
-        return Py_BuildValue("OOn", Py_None, Py_None, (Py_ssize_t)found.needed);
-    return Py_BuildValue("ddO", found.low, found.high, Py_None);
-}
-
-PyDoc_STRVAR(compare_doc, "compare_samples(base, head, confidence=0.95)\n--\n\n"
-                          "(ratio of the medians, its low and high, p of Mann-Whitney, share of pairs in which head\n"
-                          "is larger); NaN for what so few numbers do not tell.");
-static PyObject *compare_samples(PyObject *module, PyObject *arguments)
-{
-    (void)module;
-    PyObject *first, *second;
-    double confidence = 0.95;
-    numbers base = {NULL, 0}, head = {NULL, 0};
-    if (!PyArg_ParseTuple(arguments, "OO|d:compare_samples", &first, &second, &confidence))
-        return NULL;
-    if (!(confidence > 0 && confidence < 1)) {
-        PyErr_SetString(PyExc_ValueError, "a confidence is between 0 and 1");
-        return NULL;
-    }
-    if (!read_numbers(first, &base) || !read_numbers(second, &head)) {
-        free(base.values);
-        return NULL;
-    }
-    tare__estimate ratio;
-    tare__rank_test ranks;
-    Py_BEGIN_ALLOW_THREADS
-    ratio = tare__median_ratio(base.values, base.n, head.values, head.n, confidence, SEED);
-    ranks = tare__mann_whitney(base.values, base.n, head.values, head.n);
-    Py_END_ALLOW_THREADS
-    free(base.values);
-    free(head.values);
-    return Py_BuildValue("ddddd", ratio.value, ratio.low, ratio.high, ranks.p, ranks.superiority);
 }
 
 PyDoc_STRVAR(outliers_doc, "outliers(numbers)\n--\n\n(mild, severe): how many there are, by Tukey's fences.");
@@ -197,12 +142,42 @@ static PyObject *decide(PyObject *module, PyObject *arguments, PyObject *keyword
                          decision.p);
 }
 
+static PyObject *trend_of(const double *x, size_t n, const double *y, size_t m)
+{
+    if (n > TARE__TREND_MAX)
+        return PyErr_Format(PyExc_ValueError, "%u points at most, not %zu", TARE__TREND_MAX, n);
+    if (n != m)
+        return PyErr_Format(PyExc_ValueError, "%zu x and %zu y", n, m);
+    for (size_t i = 1; i < n; i++)
+        if (!(x[i] > x[i - 1]))
+            return PyErr_Format(PyExc_ValueError, "x is ascending");
+    tare__trend found = tare__trend_of(x, y, n);
+    return Py_BuildValue("dddd", found.slope, found.low, found.high, found.fit);
+}
+
+PyDoc_STRVAR(trend_doc,
+             "trend(x, y)\n--\n\n"
+             "(slope, low, high, fit): the median slope over all pairs of points with ascending x (Theil-Sen),\n"
+             "its 95 % interval (NaN below 6 points), and R squared of the least-squares line.");
+static PyObject *trend(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    PyObject *xs, *ys;
+    size_t n, m;
+    if (!PyArg_ParseTuple(arguments, "OO:trend", &xs, &ys))
+        return NULL;
+    double *x = tare__py_read_numbers(xs, &n), *y = x ? tare__py_read_numbers(ys, &m) : NULL;
+    PyObject *made = y ? trend_of(x, n, y, m) : NULL;
+    free(x);
+    free(y);
+    return made;
+}
+
 static PyMethodDef functions[] = {
     {"decide", (PyCFunction)(void (*)(void))decide, METH_VARARGS | METH_KEYWORDS, decide_doc},
-    {"quantile_interval", quantile_interval, METH_VARARGS, quantile_interval_doc},
-    {"compare_samples", compare_samples, METH_VARARGS, compare_doc},
     {"outliers", outliers, METH_O, outliers_doc},
     {"change_points", change_points, METH_VARARGS, changes_doc},
+    {"trend", trend, METH_VARARGS, trend_doc},
     {NULL, NULL, 0, NULL},
 };
 

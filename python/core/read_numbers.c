@@ -1,0 +1,26 @@
+/* read_numbers: a Python sequence as an array; compiled into both extensions.
+ * Any thread, attached to the interpreter. Must not know what the numbers mean. */
+#define PY_SSIZE_T_CLEAN
+#include "read_numbers.h"
+
+#include <stdlib.h>
+
+double *tare__py_read_numbers(PyObject *sequence, size_t *n)
+{
+    PyObject *items = PySequence_Fast(sequence, "numbers are a list, a tuple or another sequence");
+    if (!items)
+        return NULL;
+    *n = (size_t)PySequence_Fast_GET_SIZE(items);
+    double *values = malloc((*n ? *n : 1) * sizeof *values);
+    if (!values)
+        PyErr_NoMemory();
+    for (size_t i = 0; values && i < *n; i++) {
+        values[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i));
+        if (values[i] == -1 && PyErr_Occurred()) {
+            free(values);
+            values = NULL;
+        }
+    }
+    Py_DECREF(items);
+    return values;
+}
