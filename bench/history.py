@@ -15,7 +15,8 @@ WRITERS = 8
 
 # The newest ones; what most runs have; what few have; what none has.
 LOOKS = [["-n", "20"], ["--command", "train_7.py"], ["--command", "nothing is called so"], ["--tag", "nightly"],
-         ["--host", "host3", "--since", "2024-01-01"], ["--revision", "00000000abc"], ["--tag", "nightly", "--host", "none"]]
+         ["--host", "host3", "--since", "2024-01-01"], ["--revision", "00000000abc"],
+         ["--tag", "nightly", "--host", "none"]]
 
 
 def figures(figure, recorder, quick):
@@ -50,7 +51,8 @@ def lines(count):
                  "total": None, "n": 1} for name in names]
         run = {"id": f"{chance.getrandbits(128):032x}", "kind": "run", "when_ns": 1700000000000000000 + i * 600 * 10**9,
                "command": f"python3 train_{i % 20}.py --epochs 3", "directory": "/home/someone/project",
-               "host": f"host{i % 5}", "machine": f"m{i % 5}", "cpu_model": "A CPU", "revision": f"{i // 50:012x} on main",
+               "host": f"host{i % 5}", "machine": f"m{i % 5}", "cpu_model": "A CPU",
+               "revision": f"{i // 50:012x} on main",
                "dirty": False, "status": 0, "signal": None, "elapsed_ns": 10**9, "trace": f"/home/someone/{i}.tare",
                "tags": ["nightly"] if i % 100 == 0 else []}
         yield json.dumps({"schema": {"name": "tare-history", "version": 1}, "run": run,
@@ -69,7 +71,8 @@ def look(slowest, trend, taking_in, recorder, count, times):
         if taken > worst:
             worst, name = taken, " ".join(words)
     slowest.add(worst, f"{count:,} runs, {os.path.getsize(store) / 1e6:.0f} MB; {name}")
-    taken, out = tare("history", "trend", "run.elapsed", "--command", "train_7", "--all-machines", "--json", store=store)
+    taken, out = tare("history", "trend", "run.elapsed", "--command", "train_7", "--all-machines", "--json",
+                      store=store)
     trend.add(taken, f"{len(json.loads(out)['trends'][0]['points']):,} points")
 
 
@@ -80,7 +83,8 @@ def keep(figure, recorder, pairs):
     added = []
     for _ in range(pairs):
         added.append(-run("--no-history") + run())
-    figure.add(statistics.median(added), f"median of {pairs} pairs; a quarter above {statistics.quantiles(added)[2]:.1f}")
+    figure.add(statistics.median(added),
+               f"median of {pairs} pairs; a quarter above {statistics.quantiles(added)[2]:.1f}")
 
 
 def write(figure, recorder, each):

@@ -45,7 +45,8 @@ class Rows:
             self.same.add(around_work('same.block("x", True)', names, NUMBER // 5) * 1e6)
 
     def peers(self, names):
-        blocks = [('same.block("x", True)', NUMBER // 5), ('by_psutil("x")', NUMBER // 50), ('by_kept("x")', NUMBER // 50)]
+        blocks = [('same.block("x", True)', NUMBER // 5), ('by_psutil("x")', NUMBER // 50),
+                  ('by_kept("x")', NUMBER // 50)]
         same, each, kept = (1e6 * one for one in in_turn(blocks, names))
         self.same.add(same)
         self.tracker.add(each / same, f"{each:.1f} to {same:.2f} µs in the last round")

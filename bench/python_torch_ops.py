@@ -133,7 +133,8 @@ def typical(values):
 
 def overhead(seen):
     """{mode: what it adds, as a share of a bare step}, each turn against its own bare steps; milliseconds of those."""
-    cost = {mode: statistics.median(statistics.median(recorded) / statistics.median(bare) - 1 for bare, recorded in turns)
+    cost = {mode: statistics.median(statistics.median(recorded) / statistics.median(bare) - 1
+                                    for bare, recorded in turns)
             for mode, turns in seen["turns"].items()}
     return cost, 1000 * statistics.median(second for bare, _ in seen["turns"]["tare"] for second in bare)
 

@@ -56,8 +56,8 @@ def train():
 
 def run(before, folder):
     env = {key: value for key, value in os.environ.items() if key != "TARE_BENCH_ROWS"}
-    done = subprocess.run([*before, sys.executable, os.path.abspath(__file__), "train"], cwd=folder, env=env, check=True,
-                          stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([*before, sys.executable, os.path.abspath(__file__), "train"], cwd=folder, env=env,
+                          check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout)
 
 
@@ -73,7 +73,8 @@ def figures(folder):
     cost = Figure("torch: phases and steps, over bare", "%", 1.5)
     middle = (statistics.median(ratios) - 1) * 100
     spread = [100 * (quantile - 1) for quantile in statistics.quantiles(ratios, n=4, method="inclusive")]
-    cost.add(max(middle, 0.0), f"{middle:+.2f} %, the middle half of {PAIRS} pairs {spread[0]:+.2f} to {spread[2]:+.2f} %; "
+    cost.add(max(middle, 0.0),
+             f"{middle:+.2f} %, the middle half of {PAIRS} pairs {spread[0]:+.2f} to {spread[2]:+.2f} %; "
              f"{statistics.median(bare_ms):.1f} ms of CPU a step")
     return [cost]
 

@@ -75,8 +75,9 @@ def added(figure, recorder, command, rounds):
     for one in kept:
         figure.add(one[1])
     noise = [one[0] for one in seen]
-    figure.note = (f"{told(figure.values)}; {len(calm)} of {len(seen)} rounds were calm{'' if enough else ', all kept'}, "
-                   f"bare {statistics.median(one[2] for one in seen):.2f} s, all rounds against themselves {told(noise)}")
+    figure.note = (f"{told(figure.values)}; {len(calm)} of {len(seen)} rounds were "
+                   f"calm{'' if enough else ', all kept'}, bare {statistics.median(one[2] for one in seen):.2f} s, all "
+                   f"rounds against themselves {told(noise)}")
 
 
 def told(values):

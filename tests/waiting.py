@@ -21,8 +21,8 @@ def until(condition, what, seconds=PATIENCE, pause=0.01):
 
 
 def read_page(path):
-    """The bytes of a session page, "" where it is none. Other tests make FIFOs of theirs: opening one to read waits until
-    somebody writes, which nobody does."""
+    """The bytes of a session page, "" where it is none. Other tests make FIFOs of theirs: opening one to read waits
+    until somebody writes, which nobody does."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:

@@ -28,8 +28,8 @@ def pages(tmp_path_factory):
         trace = folder / (path.stem + ".tare")
         # Room for all of it: on a busy machine, too, nothing is dropped.
         program = "phased" if path.stem == "phased" else "shown"
-        run(BUILD / "tare", "run", "-q", "--no-history", "--buffer-size", "256M", "-o", trace, "--", BUILD / "tests" / "victim" / program,
-            steps, cwd=folder, stdout=subprocess.DEVNULL)
+        run(BUILD / "tare", "run", "-q", "--no-history", "--buffer-size", "256M", "-o", trace, "--",
+            BUILD / "tests" / "victim" / program, steps, cwd=folder, stdout=subprocess.DEVNULL)
         run(BUILD / "tare", "report", "--html", "-o", path, trace, cwd=folder)
 
     def page(name):

@@ -1,5 +1,5 @@
-"""Pages without a script: comparisons, trends and models, on a phone and on a wide screen, light and dark, by keys and on
-paper. Their data is made by hand, so that every run of the tests sees the same."""
+"""Pages without a script: comparisons, trends and models, on a phone and on a wide screen, light and dark, by keys and
+on paper. Their data is made by hand, so that every run of the tests sees the same."""
 import json
 
 import pytest
@@ -29,7 +29,8 @@ def baseline(factor, more=0):
 
 
 def kept(count):
-    """Runs as `tare history export` writes them: a figure rises by 30 %, falls again, and of many runs some are far out."""
+    """Runs as `tare history export` writes them: a figure rises by 30 %, falls again, and of many runs some are far
+    out."""
     for i in range(count):
         level = 1.3 if count // 3 <= i < 2 * count // 3 else 1.0
         value = 1e6 * level * waves(1, i + 1)[i] * (4 if i % 97 == 60 else 1)
@@ -51,7 +52,8 @@ def files(tmp_path_factory):
     run(BUILD / "tare", "compare", "--html", "-o", folder / "compare.html", folder / "base.json", folder / "head.json")
     for name, factor in (("many_base", 1), ("many_head", 1.4)):
         (folder / f"{name}.json").write_text(baseline(factor, more=60))
-    run(BUILD / "tare", "compare", "--html", "-o", folder / "many.html", folder / "many_base.json", folder / "many_head.json")
+    run(BUILD / "tare", "compare", "--html", "-o", folder / "many.html", folder / "many_base.json",
+        folder / "many_head.json")
     for count in (60, 2000):
         (folder / "runs.jsonl").write_text("\n".join(kept(count)) + "\n")
         store = folder / f"store{count}"

@@ -608,7 +608,8 @@ def classic_vectors(net):
     x = net.input("x", "batch", 4)
     value = net.node("SVMRegressor", x, domain=ML, coefficients=[0.5] * 5, support_vectors=[0.25] * 20, n_supports=5,
                      kernel_type="RBF", kernel_params=[0.5, 0.0, 3.0], rho=[0.0])
-    label, scores = net.node("SVMClassifier", x, outputs=2, domain=ML, classlabels_ints=[0, 1, 2], coefficients=[0.5] * 10,
+    label, scores = net.node("SVMClassifier", x, outputs=2, domain=ML, classlabels_ints=[0, 1, 2],
+                             coefficients=[0.5] * 10,
                              support_vectors=[0.25] * 20, vectors_per_class=[2, 2, 1], kernel_type="LINEAR",
                              kernel_params=[0.0, 0.0, 3.0], rho=[0.0] * 3)
     net.kinds[label] = INT64
@@ -621,10 +622,12 @@ def classic_trees(net):
     net.opsets[ML] = 3
     x = net.node("FeatureVectorizer", net.input("x", "batch", 2), net.input("y", "batch", 1), domain=ML,
                  inputdimensions=[2, 1])
-    tree = dict(nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0], nodes_values=[0.5, 0.0, 0.0],
+    tree = dict(nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0],
+                nodes_values=[0.5, 0.0, 0.0],
                 nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0])
     label, scores = net.node("TreeEnsembleClassifier", x, outputs=2, domain=ML, classlabels_strings=["a", "b"],
-                             class_treeids=[0, 0], class_nodeids=[1, 2], class_ids=[0, 1], class_weights=[1.0, 1.0], **tree)
+                             class_treeids=[0, 0], class_nodeids=[1, 2], class_ids=[0, 1], class_weights=[1.0, 1.0],
+                             **tree)
     value = net.node("TreeEnsembleRegressor", x, domain=ML, n_targets=1, target_treeids=[0, 0], target_nodeids=[1, 2],
                      target_ids=[0, 0], target_weights=[1.0, 2.0], **tree)
     number = net.node("LabelEncoder", label, domain=ML, keys_strings=["a", "b"], values_int64s=[7, 8])

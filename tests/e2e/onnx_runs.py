@@ -106,7 +106,8 @@ def branches(path):
     def branch(factor):
         made = helper.make_node("Constant", [], ["z"], value_float=factor)
         return helper.make_graph([made], f"b{factor}", [], [helper.make_tensor_value_info("z", T.FLOAT, [])])
-    nodes = [helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0), helper.make_node("Greater", ["sum", "sum"], ["more"]),
+    nodes = [helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+             helper.make_node("Greater", ["sum", "sum"], ["more"]),
              helper.make_node("If", ["more"], ["f"], then_branch=branch(1.0), else_branch=branch(2.0)),
              helper.make_node("Mul", ["x", "f"], ["y"])]
     save(path, nodes, [helper.make_tensor_value_info("x", T.FLOAT, [2, 3])],
@@ -141,7 +142,8 @@ def of_no_tensors(folder):
         save(folder / f"{name}.onnx", [ops[name]], [helper.make_value_info("x", kind)],
              [helper.make_tensor_value_info("y", T.FLOAT, ["n", 3])], [])
     save(folder / "string.onnx", [helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action="LOWER")],
-         [helper.make_tensor_value_info("x", T.STRING, ["n"])], [helper.make_tensor_value_info("y", T.STRING, None)], [])
+         [helper.make_tensor_value_info("x", T.STRING, ["n"])], [helper.make_tensor_value_info("y", T.STRING, None)],
+         [])
     save(folder / "pieces.onnx", [helper.make_node("SplitToSequence", ["x"], ["y"], axis=0)],
          [helper.make_tensor_value_info("x", T.FLOAT, [4, 3])],
          [helper.make_tensor_sequence_value_info("y", T.FLOAT, None)], [])

@@ -3,9 +3,9 @@
 usage: onnx_truth.py FOLDER SHAPED,SHAPED,... COUNTED,COUNTED,... RUN,RUN,...     run by a Python that has onnx
 
 One process, since importing what it needs takes longer than all the rest: writes every model into FOLDER, then tells
-the shapes that onnx infers of those that are SHAPED, the MACs that onnx-tool counts of those that are COUNTED (null where
-there is no onnx-tool), the shapes that come out of ONNX Runtime of those that are RUN with symbols as 3 (null where there is
-none), and where onnx keeps the models that it ships.
+the shapes that onnx infers of those that are SHAPED, the MACs that onnx-tool counts of those that are COUNTED (null
+where there is no onnx-tool), the shapes that come out of ONNX Runtime of those that are RUN with symbols as 3 (null
+where there is none), and where onnx keeps the models that it ships.
 """
 import contextlib
 import io
@@ -59,7 +59,8 @@ def ran(path):
     given = {}
     for one in session.get_inputs():
         shape = [3 if isinstance(dim, str) else dim for dim in one.shape]
-        given[one.name] = np.full(shape, "a b", object) if one.type == "tensor(string)" else np.ones(shape, kinds[one.type])
+        given[one.name] = np.full(shape, "a b", object) if one.type == "tensor(string)" else np.ones(shape,
+                                                                                                     kinds[one.type])
     return [list(one.shape) for one in session.run(None, given)]
 
 

@@ -54,7 +54,8 @@ class Server:
             os.chown(self.folder, whose["user"], whose["group"])
         data = str(self.folder / "data")
         self.run("initdb", "-D", data, "-A", "trust", "-U", "tare", "-E", "UTF8", "--no-locale", "-N")
-        self.run("pg_ctl", "-D", data, "-o", f"-k {self.folder} {OPTIONS}", "-l", str(self.folder / "log"), "-w", "start")
+        self.run("pg_ctl", "-D", data, "-o", f"-k {self.folder} {OPTIONS}", "-l", str(self.folder / "log"), "-w",
+                 "start")
         self.url = f"postgresql:///postgres?host={self.folder}&user=tare"
         return self
 

@@ -124,7 +124,8 @@ def test_every_output_tells_the_same(bench):
 def test_the_answer_of_ab_is_that_of_its_row(bench):
     """Two commands that may or may not differ, with few rounds: the row never says more than the answer."""
     for rounds, second in (("3", "sleep 0.4"), ("8", "sleep 0.03"), ("8", "sleep 0.01")):
-        done = bench.tare("compare", "--ab", "--bare", "--warmup", "0", "--rounds", rounds, "sleep 0.01", second, "--json")
+        done = bench.tare("compare", "--ab", "--bare", "--warmup", "0", "--rounds", rounds, "sleep 0.01", second,
+                          "--json")
         told = json.loads(done.out)
         row = next(one for one in told["figures"] if one["name"] == told["ab"]["figure"])
         assert told["ab"]["clear"] == (row["verdict"] != "inconclusive"), told["ab"]

@@ -171,7 +171,8 @@ def test_one_run_a_side(bench):
 
 
 def test_load_that_explains_a_change_fails_nothing(bench):
-    """Equal runs on one CPU, one of them beside another process: its steps take twice as long, by nothing in the program."""
+    """Equal runs on one CPU, one of them beside another process: its steps take twice as long, by nothing in the
+    program."""
     def run(cpu_wait, level, seed):
         return [figure("step", noise(level, seed=seed), per="step"), {**exact("run.cpu", 2e8, "ns"), "exact": False},
                 {**exact("run.cpu_wait", cpu_wait, "ns", "neither"), "exact": False}]
@@ -192,7 +193,8 @@ def test_load_that_explains_a_change_fails_nothing(bench):
 
     cpu = min(os.sched_getaffinity(0))
     for name, others in (("alone", 0), ("beside", 2)):
-        burners = [subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"]) for _ in range(others)]
+        burners = [subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"])
+                   for _ in range(others)]
         try:
             done = bench.tare("run", "-q", "-o", name + ".tare", "--interval", "20ms", "--",
                               "taskset", "-c", cpu, VICTIMS / "phased", 25, 200)
@@ -235,9 +237,12 @@ def keep(bench, revisions, runs_of_each=3, level=lambda i: 1e7, branch="main", d
     lines = []
     for i in range(revisions * runs_of_each):
         value = level(i // runs_of_each) * (1 + draw.gauss(0, 0.005))
-        run = {"id": f"{start + i:08x}" + "2" * 24, "kind": "run", "when_ns": 10**18 + (start + i) * 60 * 10**9, "command": "train",
-               "directory": "/w", "host": "h", "machine": "m", "cpu_model": "c", "dirty": dirty, "status": 0, "signal": None,
-               "revision": f"{start + i // runs_of_each:012x} on {branch}", "elapsed_ns": int(value), "trace": "/t", "tags": []}
+        run = {"id": f"{start + i:08x}" + "2" * 24, "kind": "run", "when_ns": 10**18 + (start + i) * 60 * 10**9,
+               "command": "train",
+               "directory": "/w", "host": "h", "machine": "m", "cpu_model": "c", "dirty": dirty, "status": 0,
+               "signal": None,
+               "revision": f"{start + i // runs_of_each:012x} on {branch}", "elapsed_ns": int(value), "trace": "/t",
+               "tags": []}
         rows = {"tare_baseline": 1, "kind": "run", "machine": "m", "command": "train", "figures": [
             {"name": "step", "unit": "ns", "better": "lower", "exact": False, "value": value, "total": None, "n": 1}]}
         lines.append(json.dumps({"schema": {"name": "tare-history", "version": 1}, "run": run, "figures": rows}))
@@ -267,17 +272,20 @@ def test_recent_runs_are_the_default(bench):
 
 
 def test_a_drifting_machine(bench):
-    """A machine that gets 1 % slower from revision to revision: recent runs move along; a baseline does not, and says so."""
+    """A machine that gets 1 % slower from revision to revision: recent runs move along; a baseline does not, and says
+    so."""
     write(bench, "first.json", [figure("step", noise(1e7, n=6, spread=0.005))], machine="m", command="train", runs=6)
     keep(bench, 30, level=lambda i: 1e7 * 1.01**i)
-    write(bench, "head.json", [figure("step", noise(1e7 * 1.01**30, n=5, spread=0.005))], machine="m", command="train", runs=5,
-          when_ns=2 * 10**18, revision="ffffffffffff on main")
+    write(bench, "head.json", [figure("step", noise(1e7 * 1.01**30, n=5, spread=0.005))], machine="m", command="train",
+          runs=5, when_ns=2 * 10**18, revision="ffffffffffff on main")
     fixed = check(bench, "head.json", "-b", "first.json", status=1)
     assert any("the baseline has drifted" in one and "step +" in one for one in fixed["warnings"])
-    assert not any("drifted" in one for one in check(bench, "head.json", "-b", "first.json", "--no-history", status=1)["warnings"])
+    assert not any("drifted" in one
+                   for one in check(bench, "head.json", "-b", "first.json", "--no-history", status=1)["warnings"])
     moving = check(bench, "head.json", "--window", "5")
     assert moving["passed"] and not moving["warnings"]
-    write(bench, "fresh.json", [figure("step", noise(1e7 * 1.01**26, n=6, spread=0.005))], machine="m", command="train", runs=6)
+    write(bench, "fresh.json", [figure("step", noise(1e7 * 1.01**26, n=6, spread=0.005))], machine="m", command="train",
+          runs=6)
     assert not any("drifted" in one for one in check(bench, "head.json", "-b", "fresh.json")["warnings"])
 
 
@@ -374,8 +382,10 @@ def test_settings_in_files(bench):
     (("head.json", "-b", ""), 2, "--baseline: the value is empty"),
     (("head.json", "-b", "base.json", "--threshold", "step"), 2, "'step' is not NAME:LIMIT"),
     (("head.json", "-b", "base.json", "--threshold", "step:5parsecs"), 2, "'5parsecs' is no limit"),
-    (("head.json", "-b", "base.json", "--threshold", "step:5MB"), 2, "'step' is in bytes, but step is a time: write it as 100ms"),
-    (("head.json", "-b", "base.json", "--threshold", "step:5%,5MB"), 2, "'step' is in bytes, but step is a time: write it as 100ms"),
+    (("head.json", "-b", "base.json", "--threshold", "step:5MB"), 2,
+     "'step' is in bytes, but step is a time: write it as 100ms"),
+    (("head.json", "-b", "base.json", "--threshold", "step:5%,5MB"), 2,
+     "'step' is in bytes, but step is a time: write it as 100ms"),
     (("head.json", "-b", "base.json", "--gate", "quick"), 2, "--gate: 'quick' is not a percentage"),
     (("head.json", "-b", "base.json", "--reruns", "2"), 2, "--reruns requires --rerun COMMAND"),
     (("head.json", "-b", "base.json", "--rerun", "true", "--reruns", "1000"), 2, "not a number from 1 to 100"),

@@ -107,7 +107,8 @@ def test_several_runs_a_side_are_one_value_each(bench, tmp_path):
         for i in range(6):
             baseline(tmp_path / side / f"{i}.json", [figure("step", noisy(level + i / 10))], machine="m")
     told, by_name = rows(bench, tmp_path / "base", tmp_path / "head")
-    assert told["baseline"]["runs"] == 6 and by_name["step"]["baseline_samples"] == 6 and by_name["step"]["per"] == "run"
+    assert told["baseline"]["runs"] == 6
+    assert by_name["step"]["baseline_samples"] == 6 and by_name["step"]["per"] == "run"
     assert by_name["step"]["verdict"] == "worse"
     assert not any("one run per side" in warning for warning in told["warnings"])
     files = sorted(str(path) for path in (tmp_path / "base").iterdir())
@@ -205,7 +206,8 @@ def test_recorded_commands_have_their_spans(bench):
     program = f"{VICTIMS / 'phased'} 5"
     told, by_name = rows(bench, "--ab", program, program, "--rounds", "2", "--warmup", "0", "--keep", "kept")
     assert told["ab"]["rounds"] == 2 and not told["ab"]["clear"] and "too few rounds for a test" in told["ab"]["answer"]
-    assert "step" in by_name and by_name["step"]["baseline_samples"] == 2  # too few to be tested, and shown all the same
+    # Too few to be tested, and shown all the same.
+    assert "step" in by_name and by_name["step"]["baseline_samples"] == 2
     assert by_name["step"]["verdict"] == "inconclusive" and by_name["step"]["per"] == "run"
     assert told["baseline"]["command"] == program
     assert sorted(path.name for path in (bench.folder / "kept").iterdir()) == [
@@ -247,7 +249,8 @@ def test_a_command_that_asks_for_a_terminal_is_not_waited_for(bench):
         said += more
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(status) == 1 and b"reads from the terminal, which is not available here" in said, said
+    assert os.waitstatus_to_exitcode(status) == 1, said
+    assert b"reads from the terminal, which is not available here" in said, said
     assert not list(bench.temporary.iterdir())
 
 

@@ -300,7 +300,8 @@ def test_names_that_need_escaping(bench):
                        "".join(f"\\{byte:03o}" for byte in name.encode()) for name in odd)
     source.write_text(f"#include <tare.h>\nint main(void) {{ {literals} return 0; }}\n")
     subprocess.run(["cc", "-I", ROOT / "include", source, "-o", bench.folder / "odd", "-L", TARE.parent, "-ltare",
-                    f"-Wl,-rpath,{TARE.parent}"] + ([] if SANITIZER == "none" else [f"-fsanitize={SANITIZER}"]), check=True)
+                    f"-Wl,-rpath,{TARE.parent}"] + ([] if SANITIZER == "none" else [f"-fsanitize={SANITIZER}"]),
+                   check=True)
     assert bench.tare("run", "-q", "-o", "odd.tare", "--", "./odd").status == 0
     trace = bench.folder / "odd.tare"
     assert sorted(span.name for span in chrome_spans(read_chrome(bench, trace))) == sorted(odd)
@@ -371,7 +372,8 @@ def test_csv_has_what_json_has(everything):
         assert n == len(rows) > 5, name
         assert all(row["value"] or row["absent"] or row["key"] == "arguments" for row in rows), "absent has a reason"
         told = {row["key"]: row["absent"] for row in rows if row["absent"]}
-        assert {key: told[key] for key in reasons if key in told} == {key: reasons[key] for key in reasons if key in told}
+        assert {key: told[key] for key in reasons if key in told} == {key: reasons[key] for key in reasons
+                                                                      if key in told}
     assert [row["note"] for row in tables["notes.csv"]] == report["notes"]
     n_inside = 0
     for name in [name for name, value in report.items() if isinstance(value, list) and name != "notes"]:

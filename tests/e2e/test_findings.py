@@ -573,7 +573,8 @@ def test_wrong_rules_are_refused(bench):
 
 def test_every_rule_and_limit_is_documented():
     text = (ROOT / "docs/FINDINGS.md").read_text()
-    rules, limits = (ROOT / "src/analyze/findings/rules.c").read_text(), (ROOT / "src/analyze/findings/rules.h").read_text()
+    rules, limits = (ROOT / "src/analyze/findings/rules.c").read_text(), (ROOT /
+                                                                          "src/analyze/findings/rules.h").read_text()
     ids = re.findall(r'^    \{"([a-z-]+)", (?:true|false), (?:true|false), tare__', rules, re.M)
     assert len(ids) > 25
     for name in ids:

@@ -47,8 +47,8 @@ def store(request, bench):
 
 
 def psql(url, statement):
-    done = subprocess.run([find("psql"), "-qtAX", url, "-c", statement], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=60)
+    done = subprocess.run([find("psql"), "-qtAX", url, "-c", statement], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
     return done.stdout.strip()
 
@@ -255,8 +255,10 @@ def series(values, revision_of):
     """Runs with one figure; revisions as given."""
     lines = []
     for i, value in enumerate(values):
-        run = {"id": f"{i:08x}" + "1" * 24, "kind": "run", "when_ns": 1700000000000000000 + i * 60 * 10**9, "command": "train",
-               "directory": "/w", "host": "h", "machine": "m", "cpu_model": "c", "revision": revision_of(i), "dirty": False,
+        run = {"id": f"{i:08x}" + "1" * 24, "kind": "run", "when_ns": 1700000000000000000 + i * 60 * 10**9,
+               "command": "train",
+               "directory": "/w", "host": "h", "machine": "m", "cpu_model": "c", "revision": revision_of(i),
+               "dirty": False,
                "exit_status": 0, "signal": None, "elapsed_ns": int(value), "trace": "/w/t.tare", "tags": []}
         figures = {"tare_baseline": 1, "kind": "run", "figures": [
             {"name": "step", "unit": "ns", "better": "lower", "exact": False, "value": value, "total": None, "n": 1}]}
@@ -285,7 +287,8 @@ def test_repeated_runs_of_a_commit_are_one_group(bench):
         assert all(change["at"] % 6 == 0 for change in found["changes"])
         median = sorted(values[:6])[2:4]
         assert found["revisions"][0]["value"] == pytest.approx(sum(median) / 2)
-        assert (found["revisions"][0]["min"], found["revisions"][0]["max"]) == pytest.approx((min(values[:6]), max(values[:6])))
+        assert (found["revisions"][0]["min"],
+                found["revisions"][0]["max"]) == pytest.approx((min(values[:6]), max(values[:6])))
         false += len(found["changes"])
     assert false <= 1
 
@@ -326,8 +329,10 @@ def test_export_and_import_are_each_others_reverse(history, bench):
 
 def test_broken_lines_are_told(local):
     lines = made_up(3, local.store).splitlines()
-    for broken in ("{", "[]", "null", '{"schema": {"name": "tare-history", "version": 1}}', lines[1][:-20], lines[1].replace('"id"', '"ids"'),
-                   '{"schema": {"name": "tare-history", "version": 2}, "run": {}}', lines[1].replace("tare-history", "tare-check"), "\x00"):
+    for broken in ("{", "[]", "null", '{"schema": {"name": "tare-history", "version": 1}}', lines[1][:-20],
+                   lines[1].replace('"id"', '"ids"'),
+                   '{"schema": {"name": "tare-history", "version": 2}, "run": {}}',
+                   lines[1].replace("tare-history", "tare-check"), "\x00"):
         done = local("import", text_in=lines[0] + "\n" + broken + "\n" + lines[2] + "\n", status=3)
         assert "standard input:2" in done.err, (broken, done.err)
         assert len(done.err.splitlines()) == 2, done.err
@@ -374,7 +379,8 @@ def test_usage(local):
     for words, says in ((["lits"], "did you mean list?"), (["--keep", "3"], "--keep cannot be combined with list"),
                         (["show"], "tare history show ID"), (["show", "a", "b"], "unexpected argument"),
                         (["--since", "tomorrow"], "is not a time"), (["-n", "x"], "not a whole number"),
-                        (["trend", "--json", "--csv"], "are mutually exclusive"), (["tag", "last", "a b"], "is not a valid tag"),
+                        (["trend", "--json", "--csv"], "are mutually exclusive"),
+                        (["tag", "last", "a b"], "is not a valid tag"),
                         (["show", "last~99999999999999999999999"], "the history has fewer runs"),
                         (["compare", "last", "last", "--last", "5"], "--last requires exactly one run"),
                         (["trend", *["step"] * 65], "more than 64 figures"),
@@ -450,7 +456,8 @@ def said_once(done, *words):
 
 
 def test_places_that_cannot_be_written_cost_a_line(bench):
-    for place, word in (("/proc/nowhere", "cannot create the directory"), ("/dev/null", "is a device, not an SQLite database"),
+    for place, word in (("/proc/nowhere", "cannot create the directory"),
+                        ("/dev/null", "is a device, not an SQLite database"),
                         ("mysql://x/y", "is not a valid history")):
         said_once(History(bench, place).run("sh", "-c", "exit 7", status=7), word)
     (bench.folder / "text.db").write_text("this is no database, and it is long enough to be taken for one " * 20)
@@ -574,7 +581,8 @@ def test_a_server_that_goes_silent_is_not_waited_for(bench, tmp_path):
         pytest.skip("there is no libpq here")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        said_once(History(bench, f"postgres://x@127.0.0.1:{port}/x?sslmode=disable").run("true"), "did not answer within")
+        said_once(History(bench, f"postgres://x@127.0.0.1:{port}/x?sslmode=disable").run("true"),
+                  "did not answer within")
 
 
 def test_an_import_that_the_server_refuses_adds_nothing(bench, server):

@@ -202,7 +202,8 @@ def test_cut_anywhere(bench):
 
 
 @pytest.mark.parametrize("text, sentence", [
-    ("", "is empty"), ("hello", "not a JSON trace: byte 0"), ("{}", 'without "traceEvents"'), ("[]", "contains no spans"),
+    ("", "is empty"), ("hello", "not a JSON trace: byte 0"), ("{}", 'without "traceEvents"'),
+    ("[]", "contains no spans"),
     ("17", "expected an object or a list"), ('{"traceEvents": 3}', 'without "traceEvents"'),
     ("[" * 1000, "nested too deeply"), (b"\x1f\x8b\x08\x00garbage", "cannot be read or decompressed"),
 ])

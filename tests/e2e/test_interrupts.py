@@ -9,7 +9,8 @@ from conftest import SANITIZER, check_nesting, names_of, spans_of
 STEPS = pytest.mark.skipif(platform.machine() != "x86_64" or SANITIZER != "none",
                            reason="steps through the x86-64 code that is shipped, one instruction at a time")
 
-ROOMY = ["--buffer-size", "128M"]  # drops only where a handler meets the slow way, however late the collector is with the rest
+# Drops only where a handler meets the slow way, however late the collector is with the rest.
+ROOMY = ["--buffer-size", "128M"]
 
 
 def aggregate_calls(report):

@@ -243,7 +243,8 @@ def test_shapes_are_those_of_the_runtime(bench, truth, name):
     found = weigh(bench, truth["folder"] / f"{name}.onnx", "--batch", "3")
     for output, known in zip(found["outputs"], truth["ran"][name]):
         shape = output["shape"]
-        assert [b if a is None and name == "texts" else a for a, b in zip(shape, known)] == known and len(shape) == len(known)
+        assert [b if a is None and name == "texts" else a
+                for a, b in zip(shape, known)] == known and len(shape) == len(known)
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -281,7 +282,8 @@ def test_csv_and_html(bench, models):
     folder = bench.folder / "tables"
     assert bench.tare("model", "--static", "--csv", folder, models / "resnet50.onnx").status == 0
     tables = {path.name: list(csv.DictReader(path.open(newline=""))) for path in folder.iterdir()}
-    assert {"model.csv", "total.csv", "operators.csv", "layers.csv", "inputs.csv", "outputs.csv", "weights_by_type.csv"} <= set(tables)
+    assert {"model.csv", "total.csv", "operators.csv", "layers.csv", "inputs.csv", "outputs.csv",
+            "weights_by_type.csv"} <= set(tables)
     assert sum(int(row["macs"]) for row in tables["layers.csv"]) == 4_089_184_256
     assert {row["key"]: row["value"] for row in tables["total.csv"]}["parameters"] == "25557032"
     page = bench.folder / "page.html"
@@ -333,7 +335,8 @@ def test_files_of_other_kinds_are_recognized(bench, start):
     path = bench.folder / "model"
     path.write_bytes(start + bytes(64))
     done = bench.tare("model", path)
-    assert done.status == 3 and done.out == "" and OTHERS[start] in done.err and "is not an ONNX model" in done.err, done.err
+    assert done.status == 3 and done.out == "", done.err
+    assert OTHERS[start] in done.err and "is not an ONNX model" in done.err, done.err
 
 
 def test_a_model_that_is_cut_off(bench, models):
@@ -380,7 +383,8 @@ def test_no_models(bench):
     (bench.folder / "text").write_text("import torch\n" * 100)
     (bench.folder / "noise").write_bytes(random.Random(6).randbytes(5000))
     os.mkfifo(bench.folder / "pipe")
-    for name, sentence in (("empty", "it is empty"), ("text", "is not an ONNX model"), ("noise", "is not an ONNX model"),
+    for name, sentence in (("empty", "it is empty"), ("text", "is not an ONNX model"),
+                           ("noise", "is not an ONNX model"),
                            ("nowhere", "No such file"), (".", "a folder"), ("pipe", "a pipe, not a regular file"),
                            ("/dev/null", "a device, not a regular file")):
         done = bench.tare("model", "--static", name)

@@ -1,6 +1,7 @@
 """`tare model` with the real ONNX Runtime: what it measures, and what it says when it cannot.
 
-onnx and onnxruntime live in an environment of their own (TARE_ONNX names its interpreter; else build/onnx/bin/python)."""
+onnx and onnxruntime live in an environment of their own (TARE_ONNX names its interpreter; else
+build/onnx/bin/python)."""
 import csv
 import json
 import os
@@ -27,7 +28,8 @@ def some(rows):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    if not os.path.exists(ONNX) or subprocess.run([ONNX, "-c", "import onnx, onnxruntime"], capture_output=True).returncode:
+    if not os.path.exists(ONNX) or subprocess.run([ONNX, "-c", "import onnx, onnxruntime"],
+                                                  capture_output=True).returncode:
         pytest.skip(f"there is no environment with onnx and onnxruntime ({ONNX})")
     folder = tmp_path_factory.mktemp("models")
     done = subprocess.run([ONNX, SCRIPT, folder], capture_output=True, text=True, timeout=PATIENCE)
@@ -69,7 +71,8 @@ def test_figures_of_a_run(bench, models):
 
 
 def test_configurations(bench, models):
-    report = measured(bench, "--batch", "1,4", "--threads", "1,2", models / "images.onnx", options=(*QUICK, "--no-layers"))
+    report = measured(bench, "--batch", "1,4", "--threads", "1,2", models / "images.onnx",
+                      options=(*QUICK, "--no-layers"))
     rows = {row["name"]: row for row in report["measured"]["configurations"]}
     assert list(rows) == ["batch=1,threads=1", "batch=4,threads=1", "batch=1,threads=2", "batch=4,threads=2"]
     for row in rows.values():
@@ -130,7 +133,8 @@ def test_precision_that_is_really_executed(bench, models):
     assert "float32" in half["precision"]["executed"] and half["precision"]["casts_inserted"] >= 2
     assert "stored as fp16" in single["failure"] and single["precision"]["executed"] is None
     plain = measured(bench, models / "images.onnx")["measured"]["configurations"][0]["precision"]
-    assert plain == {"asked": "fp32", "converted": False, "executed": "float32", "reason": None, "casts_inserted": 0, "casts_share": 0}
+    assert plain == {"asked": "fp32", "converted": False, "executed": "float32", "reason": None, "casts_inserted": 0,
+                     "casts_share": 0}
 
 
 HALVES = """
@@ -143,10 +147,12 @@ np.testing.assert_allclose(kept, single, rtol=0.02, atol=0.01 * np.abs(single).m
 """
 
 
-@pytest.mark.parametrize("model, shape", some([("mixed", (1, 3, 8, 8)), ("images", (1, 3, 32, 32)), ("beside", (1, 3, 32, 32))]))
+@pytest.mark.parametrize("model, shape",
+                         some([("mixed", (1, 3, 8, 8)), ("images", (1, 3, 32, 32)), ("beside", (1, 3, 32, 32))]))
 def test_conversion_to_half_precision(bench, models, model, shape):
     """Weights, constants and casts are converted, and what comes out is nearly what single precision gives."""
-    make = f"import numpy as np; np.save('input.npy', np.random.default_rng(1).standard_normal({shape}).astype(np.float32))"
+    make = ("import numpy as np; "
+            f"np.save('input.npy', np.random.default_rng(1).standard_normal({shape}).astype(np.float32))")
     subprocess.run([ONNX, "-c", make], cwd=bench.folder, check=True)
     (bench.folder / "post.py").write_text(POST.replace('print("thanks"', '[np.lib.format.read_array(pipe) for _ in '
                                                        f'range({model == "mixed":d})]; print("thanks"'))
@@ -154,7 +160,8 @@ def test_conversion_to_half_precision(bench, models, model, shape):
                       models / f"{model}.onnx", options=("--runs", "5", "--warmup", "1"))
     (one,) = report["measured"]["configurations"]
     assert one["failure"] is None and one["precision"]["converted"] and one["precision"]["executed"]
-    done = subprocess.run([ONNX, "-c", HALVES, models / f"{model}.onnx"], cwd=bench.folder, capture_output=True, text=True)
+    done = subprocess.run([ONNX, "-c", HALVES, models / f"{model}.onnx"], cwd=bench.folder, capture_output=True,
+                          text=True)
     assert done.returncode == 0, done.stderr
     assert [path for path in bench.temporary.iterdir() if "tare" in path.name] == []  # nothing is left
 
@@ -169,7 +176,8 @@ def test_conversion_that_is_refused(bench, models):
 
 def test_ids_are_known_words(bench, models):
     """50 words: an id beyond them fails. Tokens are counted, padding is none."""
-    report = measured(bench, "--batch", "4", "--dim", "sequence=32", models / "words.onnx", options=(*QUICK, "--no-layers"))
+    report = measured(bench, "--batch", "4", "--dim", "sequence=32", models / "words.onnx",
+                      options=(*QUICK, "--no-layers"))
     (one,) = report["measured"]["configurations"]
     assert one["failure"] is None and report["measured"]["notes"] == []
     rates = {rate["unit"]: rate["value"] for rate in one["throughput"]}
@@ -206,7 +214,8 @@ def test_inputs_from_files(bench, models):
                                  ("other=ids.npy", "has no input 'other'"), ("ids.npy", "say --input NAME=ids.npy"))):
         done = bench.tare("model", "--runtime", runtime(), *QUICK, *both, "-i", given, *words)
         assert done.status == 3 and sentence in done.err, (given, done.status, done.err)
-    for given, sentence in some((("input_ids=wide.npy", "is ?x?, not 1x3x4"), ("input_ids=beyond.npy", "cannot be run"))):
+    for given, sentence in some((("input_ids=wide.npy", "is ?x?, not 1x3x4"),
+                                 ("input_ids=beyond.npy", "cannot be run"))):
         done = bench.tare("model", "--runtime", runtime(), *QUICK, *both, "-i", given, *words)
         assert done.status == 3 and sentence in done.err, (given, done.status, done.err)
 
@@ -259,14 +268,16 @@ def test_end_to_end_with_commands_beside_it(bench, models):
     """What the command before the model makes goes in, and what comes out is what the runtime says of it."""
     for name, text in (("pre.py", PRE), ("post.py", POST)):
         (bench.folder / name).write_text(text)
-    report = measured(bench, "--pre", f"{ONNX} pre.py", "--post", f"{ONNX} post.py", "--no-layers", models / "images.onnx")
+    report = measured(bench, "--pre", f"{ONNX} pre.py", "--post", f"{ONNX} post.py", "--no-layers",
+                      models / "images.onnx")
     (one,) = report["measured"]["configurations"]
     assert one["failure"] is None, one["failure"]
     assert one["end_to_end"]["runs"] == one["pre"]["runs"] == one["post"]["runs"] == 40
     assert one["end_to_end"]["mean_ns"] > one["pre"]["mean_ns"] + one["post"]["mean_ns"]
     done = subprocess.run([ONNX, "-c", TRUTH, models / "images.onnx"], cwd=bench.folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    done = bench.tare("model", "--runtime", runtime(), *QUICK, "--pre", "echo nonsense", "--no-layers", models / "images.onnx")
+    done = bench.tare("model", "--runtime", runtime(), *QUICK, "--pre", "echo nonsense", "--no-layers",
+                      models / "images.onnx")
     assert "did not answer with .npy data" in done.err or "exited before it answered" in done.err
 
 
@@ -288,7 +299,8 @@ def test_csv_and_page(bench, models):
     assert bench.tare("model", "--csv", "tables", *words).status == 0
     rows = list(csv.DictReader(open(bench.folder / "tables" / "measured_configurations.csv", newline="")))
     assert [row["name"] for row in rows] == ["batch=1", "batch=2"]
-    runs = list(csv.DictReader(open(bench.folder / "tables" / "measured_configurations_latency_samples_ns.csv", newline="")))
+    runs = list(csv.DictReader(open(bench.folder / "tables" / "measured_configurations_latency_samples_ns.csv",
+                                    newline="")))
     assert len(runs) == 80 and all(float(row["sample_ns"]) > 0 for row in runs)
     assert len(list(csv.DictReader(open(bench.folder / "tables" / "measured_layers_rows.csv", newline="")))) > 2
     assert bench.tare("model", "--html", "-o", "page.html", *words).status == 0
@@ -453,7 +465,8 @@ def test_where_the_runtime_is_looked_for(bench, models):
 
 def test_runtimes_of_no_use(bench, models):
     for library, sentence in ((FAKES / "ort_old.so", "ONNX Runtime 1.2.0"), (FAKES / "nvml.so", "has no OrtGetApiBase"),
-                              (models, "no libonnxruntime.so in"), ("/nowhere/ort.so", "'/nowhere/ort.so': No such file")):
+                              (models, "no libonnxruntime.so in"),
+                              ("/nowhere/ort.so", "'/nowhere/ort.so': No such file")):
         done = bench.tare("model", "--runtime", library, models / "images.onnx")
         assert done.status == 1 and sentence in done.err and "compute " in done.out, (library, done.err)
 

@@ -1,4 +1,5 @@
-"""Libraries that are loaded into the program by ITT's and NVTX's own variables, called as those interfaces call them."""
+"""Libraries that are loaded into the program by ITT's and NVTX's own variables, called as those interfaces call
+them."""
 import pytest
 
 from conftest import BUILD
@@ -8,7 +9,8 @@ ENGINE = "autograd::engine::evaluate_function: "
 
 
 def record(bench, what, *words, status=0, **more):
-    done = bench.tare("run", "-q", "--no-sampling", "--ops", "-f", "-o", "trace.tare", "--", RANGES, what, *words, **more)
+    done = bench.tare("run", "-q", "--no-sampling", "--ops", "-f", "-o", "trace.tare", "--", RANGES, what, *words,
+                      **more)
     assert done.status == status, (done.status, done.out, done.err)
     return done
 

@@ -350,12 +350,14 @@ def test_attach_to_nobody(bench):
 
 @plain_build
 def test_shares_are_of_all_that_was_used(bench):
-    """Processes that live shorter than the sampling interval are in no row of their own; their CPU time is in one for all."""
+    """Processes that live shorter than the sampling interval are in no row of their own; their CPU time is in one for
+    all."""
     burn = "import time\nwhile time.process_time() < 0.06: pass"
     script = "for i in 1 2 3 4 5 6 7 8; do %s -S -c '%s'; done" % (sys.executable, burn)
     bench.tare("run", "-q", "-f", "-o", "t.tare", "--interval", "1s", "--", "sh", "-c", script)
     text = bench.tare("report", "--all", "t.tare").out
     table = text.partition("CPU by process")[2].partition("\n\n")[0].splitlines()[1:]
-    shares = [float(share) for line in table for share in re.findall(r"([\d.]+) %", line)[:1] if not line.startswith("  ")]
+    shares = [float(share) for line in table for share in re.findall(r"([\d.]+) %", line)[:1]
+              if not line.startswith("  ")]
     assert any(line.startswith("(not sampled)") for line in table), table
     assert 99 < sum(shares) < 101, table

@@ -39,19 +39,22 @@ def measured(matrix, times):
 
 def check_blocks(matrix, times):
     true = measured(matrix, times)
-    profiler, monitor, plain = tare.PerformanceProfiler(track_gpu=True), tare.PerformanceMonitor(), tare.PerformanceProfiler()
+    profiler, monitor = tare.PerformanceProfiler(track_gpu=True), tare.PerformanceMonitor()
+    plain = tare.PerformanceProfiler()
     torch.cuda.synchronize()
     begun = time.perf_counter()
     with monitor.track("queues"), profiler.profile("queues"), plain.profile("queues"):
         queue(matrix, times)
     host = time.perf_counter() - begun
     early = profiler.get_metrics().timing.device_time_s
-    expect(host < true / 2, "the host was done after %.1f ms of %.1f ms: nothing waits for the GPU" % (1e3 * host, 1e3 * true))
+    expect(host < true / 2,
+           "the host was done after %.1f ms of %.1f ms: nothing waits for the GPU" % (1e3 * host, 1e3 * true))
     expect(isinstance(early, tare.Missing), "before the GPU is done the device time is %r" % early)
     torch.cuda.synchronize()
     for name, seen in (("PerformanceProfiler", profiler.get_metrics("queues").timing.device_time_s),
                        ("PerformanceMonitor", monitor.get_metrics()[0].device_seconds)):
-        expect(abs(seen - true) < 0.15 * true, "%s: %.1f ms on the device, events say %.1f ms" % (name, 1e3 * seen, 1e3 * true))
+        expect(abs(seen - true) < 0.15 * true,
+               "%s: %.1f ms on the device, events say %.1f ms" % (name, 1e3 * seen, 1e3 * true))
     reason = getattr(plain.get_metrics().timing.device_time_s, "reason", "")
     expect("host time only" in reason, "without track_gpu: %r" % reason)
     expect("host time" in monitor.summary(), "the summary says that it holds host time")
@@ -67,7 +70,8 @@ def check_cuda_time(matrix, times):
     told, true = made.get_profile_summary(), measured(matrix, times)
     expect(told["cuda_time"] <= told["total_time"], "cuda_time %.4f s of %.4f s on one stream"
            % (told["cuda_time"], told["total_time"]))
-    expect(abs(told["cuda_time"] - true) < 0.25 * true, "cuda_time %.4f s, events say %.4f s" % (told["cuda_time"], true))
+    expect(abs(told["cuda_time"] - true) < 0.25 * true,
+           "cuda_time %.4f s, events say %.4f s" % (told["cuda_time"], true))
     expect(bool(told["top_kernels"]), "kernels: %s" % [row["name"][:40] for row in told["top_kernels"][:3]])
 
 

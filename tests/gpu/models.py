@@ -123,7 +123,8 @@ def check_figures():
     weights = sum(one.numel() * 4 for one in model.parameters())
     memory = results["memory"]
     expect(memory["source"].startswith("torch") and memory["peak"] > weights,
-           "memory: peak %.0f MiB (%s), the weights are %.0f MiB" % (memory["peak"] / MIB, memory["source"], weights / MIB))
+           "memory: peak %.0f MiB (%s), the weights are %.0f MiB" % (memory["peak"] / MIB, memory["source"],
+                                                                     weights / MIB))
     with torch.inference_mode():
         held = x.to(DEVICE)
         on_gpu(held)
@@ -233,7 +234,8 @@ def check_memory():
     taken, given = told["allocations"], told["deallocations"]
     expect(taken["count"] >= 5 and taken["bytes"] >= 5 * 1024 * 16 * 4, "allocations of a run: %s" % taken)
     expect(given["kept_bytes"] == 0, "all was given back: %s" % given)
-    expect(told["snapshots"][-1]["gpu_allocated_bytes"] > 0 and not told["growth"]["grows"], "snapshots, no growth: %s" %
+    expect(told["snapshots"][-1]["gpu_allocated_bytes"] > 0 and not told["growth"]["grows"],
+           "snapshots, no growth: %s" %
            told["snapshots"][-1])
 
 
@@ -264,7 +266,8 @@ def check_optimizations():
     optimizer.optimize_model(model, {}, x)
     summary = optimizer.get_optimization_summary()
     for one in summary["details"]:
-        expect(one["speedup"] > 1.03 and one["evidence"], "%s: %.2fx, %s" % (one["name"], one["speedup"], one["evidence"]))
+        expect(one["speedup"] > 1.03 and one["evidence"],
+               "%s: %.2fx, %s" % (one["name"], one["speedup"], one["evidence"]))
     for one in summary["rejected"] + summary["skipped"]:
         expect(bool(one["reason"]), "%s: %s" % (one["name"], one["reason"]))
     expect(all(torch.equal(old, new) for old, new in zip(before, model.parameters())), "the weights stay as they were")
@@ -353,7 +356,8 @@ def check_whole_and_files_written(folder):
     slower.profile(torch.randn(64, 1024), num_runs=30)
     slower.export_json(os.path.join(folder, "two.json"))
     found = profiler.detect_regressions(tare.load_baseline(os.path.join(folder, "one.json")), slower.results)
-    expect(any("latency" in one.name for one in found), "a deeper model is slower: %s" % [str(one) for one in found][:2])
+    expect(any("latency" in one.name for one in found),
+           "a deeper model is slower: %s" % [str(one) for one in found][:2])
 
 
 def check_command(folder):

@@ -54,7 +54,8 @@ def test_spans_that_could_not_be_written_are_in_the_report(bench):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", small], capture_output=True).returncode:
         pytest.skip("cannot mount a small file system here")
     try:
-        done = bench.tare("run", "-q", "--no-sampling", "-o", small / "t.tare", "--", VICTIMS / "flood", "pairs", 3000000)
+        done = bench.tare("run", "-q", "--no-sampling", "-o", small / "t.tare", "--", VICTIMS / "flood", "pairs",
+                          3000000)
         assert "could not be written" in done.err, done.err
         notes = bench.json(small / "t.tare")["notes"]
         assert any("spans could not be written" in note for note in notes), notes
@@ -106,7 +107,8 @@ int main(void)
 @pytest.mark.skipif(SANITIZER != "none" or not shutil.which("cc"), reason="needs a C compiler and a plain libtare")
 def test_a_forked_child_stops_only_itself(bench):
     (bench.folder / "forked.c").write_text(FORKED)
-    subprocess.run(["cc", "-o", "forked", "forked.c", f"-I{ROOT}/include", f"-L{BUILD}", "-ltare", f"-Wl,-rpath,{BUILD}"],
+    subprocess.run(["cc", "-o", "forked", "forked.c", f"-I{ROOT}/include", f"-L{BUILD}", "-ltare",
+                    f"-Wl,-rpath,{BUILD}"],
                    cwd=bench.folder, check=True)
     done = bench.call("./forked", env={"TARE_HELPER": str(TARE)})
     assert done.status == 0, done.err
@@ -122,7 +124,8 @@ def test_processes_of_another_user_are_told_of(bench, stranger):
     for folder in [bench.folder, *bench.folder.parents]:
         if str(folder).startswith("/tmp/pytest"):
             folder.chmod(0o755)
-    command = f"exec setpriv --reuid {stranger[0]} --regid {stranger[1]} --clear-groups '{VICTIMS}/ticker' /dev/null 1000 800"
+    command = (f"exec setpriv --reuid {stranger[0]} --regid {stranger[1]} --clear-groups "
+               f"'{VICTIMS}/ticker' /dev/null 1000 800")
     done = bench.tare("run", "-o", "t.tare", "--", "sh", "-c", f"{command} & {command} & wait")
     assert done.status == 0, done.err
     sentence = "processes ran as another user and could not record"

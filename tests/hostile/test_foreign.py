@@ -56,8 +56,8 @@ def test_a_repository_runs_nothing(bench, how):
     (repo / "file").write_text("two\n")  # its content has to be looked at
     os.utime(repo / "file", (1, 1))
     evidence.unlink(missing_ok=True)
-    done = bench.call(TARE, "run", "-o", "t.tare", "--", VICTIMS / "ticker", bench.folder / "ledger", 1000, 20, cwd=repo,
-                      env=env)
+    done = bench.call(TARE, "run", "-o", "t.tare", "--", VICTIMS / "ticker", bench.folder / "ledger", 1000, 20,
+                      cwd=repo, env=env)
     assert done.status == 0 and (repo / "t.tare").exists()
     assert not evidence.exists(), "something of the repository ran"
 
@@ -100,7 +100,8 @@ def test_a_repository_with_missing_objects_fetches_nothing(bench, how):
     git("status", "--porcelain", "--untracked-files=no", check=False)
     assert evidence.exists(), "git itself runs it: the trap works"
     evidence.unlink()
-    done = bench.call(TARE, "run", "-o", "t.tare", "--", VICTIMS / "ticker", bench.folder / "ledger", 1000, 20, cwd=repo)
+    done = bench.call(TARE, "run", "-o", "t.tare", "--", VICTIMS / "ticker", bench.folder / "ledger", 1000, 20,
+                      cwd=repo)
     assert done.status == 0 and (repo / "t.tare").exists()
     assert not evidence.exists(), "something of the repository ran"
 

@@ -1,4 +1,5 @@
-"""What is named as an input and is not a regular file: refused with a sentence, at once; pipes of a shell go on working."""
+"""What is named as an input and is not a regular file: refused with a sentence, at once; pipes of a shell go on
+working."""
 import gzip
 import json
 import os
@@ -72,7 +73,8 @@ def test_a_folder_of_runs_that_holds_one(bench, trace, kind, ending):
     runs.mkdir()
     os.link(trace, runs / "a.tare")
     make(runs / f"b{ending}")
-    for command in (["compare", trace, runs], ["check", trace, "--baseline", runs], ["check", runs, "--baseline", trace]):
+    for command in (["compare", trace, runs], ["check", trace, "--baseline", runs],
+                    ["check", runs, "--baseline", trace]):
         done = bench.tare(*command, timeout=30)
         assert done.status == 3 and f"b{ending}" in done.err and sentence in done.err, done.err
 
@@ -144,6 +146,6 @@ def test_a_line_without_an_end(bench):
     with open(long, "wb") as file:
         file.write(b'{"a":"')
         file.truncate(3 << 30)  # a hole
-    done = bench.call("/bin/bash", "-c", f'ulimit -v 1500000; exec "$TARE" history import {long}', env={"TARE": str(TARE)},
-                      timeout=60)
+    done = bench.call("/bin/bash", "-c", f'ulimit -v 1500000; exec "$TARE" history import {long}',
+                      env={"TARE": str(TARE)}, timeout=60)
     assert done.status == 3 and "line too long for a run" in done.err, (done.status, done.err)

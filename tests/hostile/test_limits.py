@@ -108,8 +108,8 @@ def test_a_session_folder_that_cannot_be_joined_has_its_own_sentence(bench, what
 
 def test_spans_that_a_full_disk_did_not_take_are_in_the_report(bench):
     """A file system of 1 MiB, where one can be mounted; elsewhere a limit on the size of files does the same."""
-    done = bench.tare("run", "-q", "--interval", "1s", "-o", "trace.tare", "--", VICTIMS / "flood", "pairs", 400000, 0, 1,
-                      preexec_fn=limited("FSIZE", 3 * MIB))
+    done = bench.tare("run", "-q", "--interval", "1s", "-o", "trace.tare", "--", VICTIMS / "flood", "pairs", 400000, 0,
+                      1, preexec_fn=limited("FSIZE", 3 * MIB))
     assert done.status == 0, done.err
     report = bench.json(bench.folder / "trace.tare")
     kept, dropped = report["run"]["spans"], report["run"]["dropped_spans"]

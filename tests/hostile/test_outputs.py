@@ -34,8 +34,8 @@ WRITERS = {
     "baseline": lambda out, trace: ["baseline", "save", trace, "-o", out],
     "history": lambda out, trace: ["history", "export", "-o", out],
     "run": lambda out, trace: ["run", "-q", "-f", "-o", out, "--", VICTIMS / "ticker", "/dev/null", "1000", "5"],
-    "run html": lambda out, trace: ["run", "-q", "-o", "other.tare", "--html", out, "--", VICTIMS / "ticker", "/dev/null",
-                                    "1000", "5"],
+    "run html": lambda out, trace: ["run", "-q", "-o", "other.tare", "--html", out, "--", VICTIMS / "ticker",
+                                    "/dev/null", "1000", "5"],
 }
 
 
@@ -205,7 +205,8 @@ int openat(int in, const char *path, int flags, ...)
 @pytest.mark.skipif(SANITIZER != "none" or not shutil.which("cc"), reason="interposes; needs a C compiler")
 def test_a_folder_that_becomes_a_link_meanwhile(bench, trace, after):
     (bench.folder / "swap.c").write_text(SWAP)
-    subprocess.run(["cc", "-shared", "-fPIC", "-D_FILE_OFFSET_BITS=64", "-o", "swap.so", "swap.c"], cwd=bench.folder, check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_FILE_OFFSET_BITS=64", "-o", "swap.so", "swap.c"], cwd=bench.folder,
+                   check=True)
     outside = bench.folder / "outside"
     outside.mkdir()
     done = bench.tare("report", "--tensorboard", "tb", trace,

@@ -190,12 +190,13 @@ def test_a_ring_that_cannot_be_read_is_kept_and_told_of(bench):
 
 @pytest.mark.skipif(SANITIZER != "none", reason="a sanitizer needs terabytes of address space")
 def test_rings_that_a_run_could_not_read_are_had_by_the_command_it_names(bench):
-    """A collector without address space for its rings, and with so much that it can say how the program ended. The program
-    has enough."""
+    """A collector without address space for its rings, and with so much that it can say how the program ended. The
+    program has enough."""
     for mib in range(6, 24):
         done = bench.tare("run", "-q", "-f", "-o", "t.tare", "--", "sh", "-c",
                           f"ulimit -Sv unlimited; exec '{VICTIMS}/limits' spans 1000 5",
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, resource.RLIM_INFINITY)))
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS,
+                                                                (mib << 20, resource.RLIM_INFINITY)))
         if done.status != 5 or "was kept; tare report can read it" not in done.err:
             continue
         session = pathlib.Path(done.err.partition("session folder ")[2].split()[0])

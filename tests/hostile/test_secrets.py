@@ -165,7 +165,8 @@ def test_data_on_a_terminal_is_escaped(bench):
     (bench.folder / "in.jsonl").write_text(json.dumps(one) + "\n")
     env = {"TARE_STORE": str(bench.folder / "second"), "TERM": "xterm", "NO_COLOR": "1"}
     assert bench.tare("history", "import", "in.jsonl", env=env).status == 0
-    for words in (["history", "--csv"], ["history", "--json"], ["history", "export"], ["history", "show", "last", "--csv"],
+    for words in (["history", "--csv"], ["history", "--json"], ["history", "export"],
+                  ["history", "show", "last", "--csv"],
                   ["history", "show", "last", "--json"], ["history", "trend", "--csv"], ["report", "--events", trace],
                   ["report", "--json", trace], ["report", "--chrome", trace], ["report", "--perfetto", trace],
                   ["report", "-o", "/dev/stdout", "--events", trace], ["report", "-o", "/dev/tty", "--events", trace],

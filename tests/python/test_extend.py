@@ -81,7 +81,8 @@ def test_rules_of_epochs_and_of_traces(rule, bench):
     monitor.on_epoch_end()
     assert "epochs: ['batch', 'epoch']" in [str(one) for one in monitor.bottlenecks()]
     (bench.folder / "team.rules").write_text(
-        'rule many-forwards\n  table spans where name = "forward"\n  when calls >= 3\n  say "{name} ran {calls} times"\n')
+        'rule many-forwards\n  table spans where name = "forward"\n  when calls >= 3\n  say "{name} ran {calls} '
+        'times"\n')
     done = bench.recorded("""
         import tare
         for _ in range(3):
@@ -215,7 +216,8 @@ def test_adaptive_mistakes():
 # ---- predictions ---------------------------------------------------------------------------------------------------
 
 def test_memory_is_predicted_from_real_measurements():
-    scaling = tare.measure_scaling(lambda megabytes: bytearray(int(megabytes) << 20), [8, 16, 24, 32, 48, 64], repeats=3)
+    scaling = tare.measure_scaling(lambda megabytes: bytearray(int(megabytes) << 20), [8, 16, 24, 32, 48, 64],
+                                   repeats=3)
     told = scaling.memory.predict(128)
     assert told.low <= told.value <= told.high and told.value == pytest.approx(128, rel=0.2)
     assert "an estimate" in told.note

@@ -206,6 +206,7 @@ def test_rows_add_up_to_the_traced_time():
 def test_the_tracers_memory_is_not_the_functions():
     import subprocess
     import sys
-    out = subprocess.run([sys.executable, "-c", "import tare; print(tare.FunctionProfiler(table=True)(len, [])['memory_delta'])"],
+    out = subprocess.run([sys.executable, "-c",
+                          "import tare; print(tare.FunctionProfiler(table=True)(len, [])['memory_delta'])"],
                          stdout=subprocess.PIPE, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}).stdout
     assert float(out) < 0.3  # cProfile, imported for the first time, takes more

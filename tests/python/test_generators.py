@@ -1,5 +1,5 @@
-"""Spans that generators and tasks hold open: each is one call, of its whole duration, whatever ends around it. The program
-counts and times its own blocks; the report has to agree."""
+"""Spans that generators and tasks hold open: each is one call, of its whole duration, whatever ends around it. The
+program counts and times its own blocks; the report has to agree."""
 import json
 import textwrap
 

@@ -762,8 +762,8 @@ def test_run_lines_with_a_slip(run_script, tare_command, slip):
 # ---- lines of findings, by samples -----------------------------------------------------------------------------------
 
 def test_samples_are_not_moved_to_where_the_lock_is_released(bench):
-    """A loop of Python code of a millisecond or two, then a call that gives up the interpreter's lock: nearly all of the time
-    is in the loop, by the program's own clock."""
+    """A loop of Python code of a millisecond or two, then a call that gives up the interpreter's lock: nearly all of
+    the time is in the loop, by the program's own clock."""
     done = bench.recorded("""
         import os
         import time

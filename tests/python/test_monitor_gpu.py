@@ -178,7 +178,8 @@ def test_cuda_time_has_every_kernel_once():
         CPU, CUDA = 0, 1
 
     def row(key, kind, device_us, own_us, count=1, **more):
-        return types.SimpleNamespace(key=key, device_type=kind, count=count, self_cpu_time_total=5.0, cpu_time_total=5.0,
+        return types.SimpleNamespace(key=key, device_type=kind, count=count, self_cpu_time_total=5.0,
+                                     cpu_time_total=5.0,
                                      self_device_time_total=own_us, device_time_total=device_us, **more)
     rows = [row("aten::linear", Kind.CPU, 90_000, 0), row("aten::addmm", Kind.CPU, 90_000, 90_000),
             row("forward", Kind.CPU, 140_000, 0),

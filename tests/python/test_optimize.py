@@ -450,8 +450,8 @@ def test_memory_optimizations_are_measured():
     before, state = weights(model), torch.get_rng_state()
     assert made._apply_memory_optimizations(model, BATCH) is model
     summary = made.get_optimization_summary()
-    # Whether the fused attention is faster for a model this small is the machine's to say: it is applied, or was measured.
-    # A model for which it is faster on every machine takes seconds a step.
+    # Whether the fused attention is faster for a model this small is the machine's to say: it is applied, or was
+    # measured. A model for which it is faster on every machine takes seconds a step.
     faster = "Efficient attention" in summary["optimizations_applied"]
     assert summary["optimizations_applied"] == ["Gradient checkpointing"] + ["Efficient attention"] * faster, summary
     first = summary["details"][0]

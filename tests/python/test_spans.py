@@ -349,6 +349,7 @@ def test_processes_between_two_samples_count_when_they_record(bench):
         for _ in range(6):
             subprocess.run([sys.executable, "-c", "import tare\\nwith tare.span('short'): pass"], check=True)
         """)
-    bench.call(bench.command, "run", "-q", "--interval", "10s", "-o", "short.tare", "--", sys.executable, script, hooked=True)
+    bench.call(bench.command, "run", "-q", "--interval", "10s", "-o", "short.tare", "--", sys.executable, script,
+               hooked=True)
     told = bench.call(bench.command, "report", "short.tare").out
     assert "\n7 processes seen, 6 threads, 6 spans\n" in told

@@ -208,11 +208,12 @@ def test_parquet_files(recorded, tmp_path):
     (tmp_path / "bin").mkdir()
     python = tmp_path / "bin" / "python3"
     folders = [os.path.dirname(os.path.dirname(tare.__file__)), os.path.dirname(os.path.dirname(pyarrow.__file__))]
-    python.write_text(f"#!{sys.executable}\nimport sys\nsys.path[:0] = {folders}\nassert sys.argv[1:3] == ['-I', '-c']\n"
-                      "code = sys.argv[3]\nsys.argv[1:4] = []\nexec(code)\n")
+    python.write_text(f"#!{sys.executable}\nimport sys\nsys.path[:0] = {folders}\nassert sys.argv[1:3] == ['-I', "
+                      "'-c']\ncode = sys.argv[3]\nsys.argv[1:4] = []\nexec(code)\n")
     python.chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}/bin:/usr/bin:/bin", "LD_LIBRARY_PATH": os.path.dirname(tare.__file__)}
-    done = subprocess.run([shutil.copy(bench.command, tmp_path / "bin" / "tare2"), "report", "--parquet", tmp_path / "tables", path],
+    done = subprocess.run([shutil.copy(bench.command, tmp_path / "bin" / "tare2"), "report", "--parquet",
+                           tmp_path / "tables", path],
                           env=env, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     read = _engine.open(path)
@@ -220,8 +221,8 @@ def test_parquet_files(recorded, tmp_path):
         file = tmp_path / "tables" / (name + ".parquet")
         assert pyarrow.parquet.read_table(file).to_pylist() == read.rows(name), name
         assert file.stat().st_mode & 0o777 == 0o600
-    done = subprocess.run([tmp_path / "bin" / "tare2", "report", "--parquet", tmp_path / "no", tmp_path / "none.tare"], env=env,
-                          stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([tmp_path / "bin" / "tare2", "report", "--parquet", tmp_path / "no", tmp_path / "none.tare"],
+                          env=env, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 3 and "none.tare" in done.stderr and not (tmp_path / "no").exists()
     (tmp_path / "file").write_text("")
     done = subprocess.run([tmp_path / "bin" / "tare2", "report", "--parquet", tmp_path / "file", path], env=env,
@@ -236,7 +237,7 @@ def test_parquet_without_pyarrow(recorded, tmp_path):
     python.write_text(f"#!/bin/sh\nexec '{sys.executable}' -S \"$@\"\n")
     python.chmod(0o755)
     command = shutil.copy(bench.command, tmp_path / "bin" / "tare")
-    done = subprocess.run([command, "report", "--parquet", "tables", path], cwd=tmp_path, stderr=subprocess.PIPE, text=True,
-                          env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(tare.__file__)})
+    done = subprocess.run([command, "report", "--parquet", "tables", path], cwd=tmp_path, stderr=subprocess.PIPE,
+                          text=True, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(tare.__file__)})
     assert done.returncode == 1 and "--parquet needs" in done.stderr and "PyArrow" in done.stderr, done.stderr
     assert not (tmp_path / "tables").exists()

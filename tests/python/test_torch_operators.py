@@ -181,7 +181,8 @@ except KeyError:
     net(data)
 """)
     modules = {row["path"]: row for row in done.report["modules"]}
-    assert list(modules) == ["Net", "body.0", "body.1", "Failing"] or set(modules) == {"Net", "body.0", "body.1", "Failing"}
+    assert list(modules) == ["Net", "body.0", "body.1", "Failing"] or set(modules) == {"Net", "body.0", "body.1",
+                                                                                       "Failing"}
     assert modules["Net"]["calls"] == 5 and modules["body.1"]["calls"] == 5
     assert modules["body.1"]["parent"] == list(modules).index("Net")
     for path in ("body.0", "body.1"):

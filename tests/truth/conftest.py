@@ -1,5 +1,5 @@
-"""The truth suite: figures that Tare shows against values that come from elsewhere. It runs on the installed package, with
-the fixtures of the Python tests."""
+"""The truth suite: figures that Tare shows against values that come from elsewhere. It runs on the installed package,
+with the fixtures of the Python tests."""
 import importlib.util
 import json
 import pathlib

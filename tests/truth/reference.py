@@ -86,8 +86,8 @@ def cliffs_delta(base, head):
 
 
 def ratio_interval(base, head, level=0.05):
-    """Ratios by which base may be multiplied so that the exact test still has p above the level, as changes: the test is
-    turned round, ratio by ratio. None: every ratio."""
+    """Ratios by which base may be multiplied so that the exact test still has p above the level, as changes: the test
+    is turned round, ratio by ratio. None: every ratio."""
     logs = [math.log(h / b) for b in base for h in head]
     edges = sorted(set(logs))
     kept = []
@@ -100,7 +100,8 @@ def ratio_interval(base, head, level=0.05):
 
 
 def benjamini_hochberg(values):
-    """For each p: the least over all p that are no smaller of p times how many there are, over how many are as small."""
+    """For each p: the least over all p that are no smaller of p times how many there are, over how many are as
+    small."""
     return [min(min(1, other * len(values) / sum(p <= other for p in values)) for other in values if other >= one)
             for one in values]
 
@@ -152,8 +153,8 @@ def tail(z):
 
 
 def levels(most, alpha=0.0125):
-    """{n: level}: by round n alpha (n / most)^3 may be spent, from the first n at which n equal signs can reach that. The
-    sum of n normal values, as long as no look has ended it, is followed on a grid of points."""
+    """{n: level}: by round n alpha (n / most)^3 may be spent, from the first n at which n equal signs can reach that.
+    The sum of n normal values, as long as no look has ended it, is followed on a grid of points."""
     may = {n: alpha * (n / most) ** 3 for n in range(1, most + 1)}
     looks = [n for n in may if 2 / 2 ** n <= may[n]]
     found, places, weights = {}, numpy.zeros(1), numpy.ones(1)
@@ -191,8 +192,8 @@ def student(t, degrees):
 
 
 def step_p(values, places):
-    """p of steps at these places: generalized least squares with the covariance of a random walk plus noise written out,
-    Student's p of each step, averaged over shares of the walk by their restricted likelihood, times the values."""
+    """p of steps at these places: generalized least squares with the covariance of a random walk plus noise written
+    out, Student's p of each step, averaged over shares of the walk by their restricted likelihood, times the values."""
     y = numpy.array(values, dtype=float)
     y = (y - y[0]) / y.std()
     n = len(y)

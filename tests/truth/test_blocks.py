@@ -12,7 +12,8 @@ from truth import Figure, absolute, bracketed, exact, relative
 FIGURES = [
     Figure(PROFILER + "timing.wall_time_s", "time on the host", INSIDE, TIME),
     Figure(PROFILER + "timing.cpu_time_s", "CPU time of the thread that ran the block", CPU, CPU_TIME),
-    Figure(PROFILER + "timing.process_cpu_time_s", "CPU time of all threads of the process", PROCESS_CPU, bracketed(0.05)),
+    Figure(PROFILER + "timing.process_cpu_time_s", "CPU time of all threads of the process", PROCESS_CPU,
+           bracketed(0.05)),
     Figure(PROFILER + "timing.self_time_s", "time in no inner block", INSIDE, TIME),
     Figure(PROFILER + "timing.excluded_s", "time of measuring inside the block, in none of its times",
            "a switch whose begin and end take a known CPU time", bracketed(0.05)),
@@ -24,9 +25,11 @@ FIGURES = [
     Figure(PROFILER + "timing.p50_s", "median of all blocks of a name", SORTED, TIME),
     Figure(PROFILER + "timing.p95_s", "95th percentile of all blocks of a name", SORTED, TIME),
     Figure(PROFILER + "timing.p99_s", "99th percentile of all blocks of a name", SORTED, TIME),
-    Figure(PROFILER + "compute.estimated_flops, by calls of modules", "operations of a network without a switch", BY_HAND, exact),
+    Figure(PROFILER + "compute.estimated_flops, by calls of modules", "operations of a network without a switch",
+           BY_HAND, exact),
     Figure(PROFILER + "compute.module_calls", "calls of modules in the estimate", COUNT, exact),
-    Figure(PROFILER + "compute.module_calls_counted", "of them, those that were counted", "1 to all calls", bracketed(0)),
+    Figure(PROFILER + "compute.module_calls_counted", "of them, those that were counted", "1 to all calls",
+           bracketed(0)),
     Figure(PROFILER + "throughput", "samples a second", BY_HAND + " on the block's time", relative(1e-9)),
     Figure(PROFILER + "samples", "samples counted", COUNT, exact),
     Figure(PROFILER + "custom[]", "what a hook of the user's measured", "the test's own number", exact),
@@ -36,7 +39,8 @@ FIGURES = [
            bracketed(0.02)),
     Figure(PROFILER + "get_line_profile[].time_percent", "its share of the block", BY_HAND, absolute(1, "points")),
     Figure(PROFILER + "get_line_profile[].line_number", "its number", "the code object's line numbers", exact),
-    Figure(PROFILER + "system.process_cpu_percent", "CPU time of the process, 100 for one CPU", PROCESS_CPU, bracketed(0.05)),
+    Figure(PROFILER + "system.process_cpu_percent", "CPU time of the process, 100 for one CPU", PROCESS_CPU,
+           bracketed(0.05)),
 ]
 
 
@@ -121,7 +125,8 @@ def test_what_measuring_costs(truth):
 def test_flops():
     torch = pytest.importorskip("torch")
     profiler = tare.PerformanceProfiler(estimate_flops=True)
-    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 36, 5))
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(),
+                                torch.nn.Linear(8 * 36, 5))
     x = torch.randn(4, 3, 8, 8)
     with torch.no_grad(), profiler.profile("forward"):
         model(x)
@@ -138,7 +143,8 @@ def test_flops():
 def test_flops_by_calls_of_modules(truth):
     torch = pytest.importorskip("torch")
     profiler = tare.PerformanceProfiler()
-    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 36, 5))
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(),
+                                torch.nn.Linear(8 * 36, 5))
     x = torch.randn(4, 3, 8, 8)
     convolution, linear = 2 * 4 * 8 * 6 * 6 * 3 * 3 * 3, 2 * 4 * 8 * 36 * 5
     with torch.no_grad(), profiler.profile("forward"):
@@ -149,16 +155,18 @@ def test_flops_by_calls_of_modules(truth):
         for _ in range(40):
             model(x).sum().backward()
     training = profiler.get_metrics().compute
-    with profiler.profile("checkpoint"):  # the model is called again in the backward pass, up to the input of its last layer
+    # The model is called again in the backward pass, up to the input of its last layer.
+    with profiler.profile("checkpoint"):
         for _ in range(10):
             torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False).sum().backward()
     again = profiler.get_metrics().compute
     truth.check(PROFILER + "compute.estimated_flops, by calls of modules",
                 [forward.estimated_flops, training.estimated_flops, again.estimated_flops],
                 [40 * (convolution + linear), 40 * (2 * convolution + 3 * linear), 10 * (3 * convolution + 3 * linear)])
-    truth.check(PROFILER + "compute.module_calls", [forward.module_calls, training.module_calls, again.module_calls], [40, 40, 10])
-    truth.check(PROFILER + "compute.module_calls_counted", [forward.module_calls_counted, training.module_calls_counted],
-                [(1, 40)] * 2)
+    truth.check(PROFILER + "compute.module_calls", [forward.module_calls, training.module_calls, again.module_calls],
+                [40, 40, 10])
+    truth.check(PROFILER + "compute.module_calls_counted",
+                [forward.module_calls_counted, training.module_calls_counted], [(1, 40)] * 2)
 
 
 SLEEPER = """

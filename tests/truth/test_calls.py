@@ -18,19 +18,21 @@ FIGURES = [
     Figure("python:profile_function.memory_delta", "what the process's memory grew by, MB", MADE, absolute(2, "MB")),
     Figure("python:profile_function.functions[].calls", "calls of a function", COUNT, exact),
     Figure("python:profile_function.functions[].primitive_calls", "calls that are no recursion", COUNT, exact),
-    Figure("python:profile_function.functions[].total_s", "time of a function that sleeps", "`time.perf_counter()` around it",
+    Figure("python:profile_function.functions[].total_s", "time of a function that sleeps",
+           "`time.perf_counter()` around it", bracketed(0.02)),
+    Figure("python:profile_function.functions[].self_s", "its own time", "`time.perf_counter()` around it",
            bracketed(0.02)),
-    Figure("python:profile_function.functions[].self_s", "its own time", "`time.perf_counter()` around it", bracketed(0.02)),
     Figure("python:detect_memory_leak.growth_mb", "last less first snapshot", BY_HAND, exact),
     Figure("python:detect_memory_leak.growing_percent", "share of steps that went up", BY_HAND, relative(1e-9)),
     Figure("python:detect_memory_leak.leak", "whether it is a leak", "series made with and without one", exact),
-    Figure("python:plan_capacity.waiting_ms", "mean wait for a free replica", "a simulation of the queue", bracketed(0.2)),
+    Figure("python:plan_capacity.waiting_ms", "mean wait for a free replica", "a simulation of the queue",
+           bracketed(0.2)),
     Figure("python:plan_capacity.response_ms", "filling, waiting and running", BY_HAND, relative(1e-9)),
     Figure("python:measure_scaling.rows[].peak_mb", "memory that a call adds at its peak", MADE, absolute(4, "MB")),
     Figure("python:measure_scaling.rows[].median_s", "median time of a call", "`time.perf_counter()` in the function",
            bracketed(0.5)),
-    Figure("python:wait4.ru_maxrss", "the system's own peak of a process with blocks", "the same process without blocks, KiB",
-           relative(0.05)),
+    Figure("python:wait4.ru_maxrss", "the system's own peak of a process with blocks",
+           "the same process without blocks, KiB", relative(0.05)),
 ]
 
 
@@ -140,7 +142,8 @@ def test_the_systems_own_peak(truth):
     blocks = "with monitor.track('a'), profiler.profile('b'): pass\n"
     peaks = []
     for text in (code, code + blocks):
-        process = subprocess.Popen([sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        process = subprocess.Popen([sys.executable, "-c", text],
+                                   env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = status
         assert status == 0

@@ -1,4 +1,5 @@
-"""Comparisons and checks: every number of their JSON against arithmetic on inputs that are known exactly (reference.py)."""
+"""Comparisons and checks: every number of their JSON against arithmetic on inputs that are known exactly
+(reference.py)."""
 import json
 import math
 import random
@@ -26,12 +27,14 @@ FIGURES = [
     Figure("compare:figures[].candidate_samples", "samples of the candidate that were tested", SIDES, exact),
     Figure("compare:figures[].cost", "what the change adds to the run", SIDES, relative(1e-9)),
     Figure("compare:figures[].change", "candidate over baseline, less 1; of pairs their Hodges-Lehmann ratio", SIDES, DIGITS),
-    Figure("compare:figures[].low", "lower end of the 95 % interval of the change", "ratios that the test does not reject",
+    Figure("compare:figures[].low", "lower end of the 95 % interval of the change",
+           "ratios that the test does not reject", DIGITS),
+    Figure("compare:figures[].high", "upper end of the 95 % interval of the change",
+           "ratios that the test does not reject", DIGITS),
+    Figure("compare:figures[].p", "p of Mann-Whitney's test; of pairs Wilcoxon's", "all orders, all signs; SciPy",
            DIGITS),
-    Figure("compare:figures[].high", "upper end of the 95 % interval of the change", "ratios that the test does not reject",
+    Figure("compare:figures[].p_adjusted", "p corrected for testing many", "Benjamini-Hochberg's definition; SciPy",
            DIGITS),
-    Figure("compare:figures[].p", "p of Mann-Whitney's test; of pairs Wilcoxon's", "all orders, all signs; SciPy", DIGITS),
-    Figure("compare:figures[].p_adjusted", "p corrected for testing many", "Benjamini-Hochberg's definition; SciPy", DIGITS),
     Figure("compare:figures[].effect", "Cliff's delta; of one run among several its place", BY_PAIRS, DIGITS),
     Figure("compare:only_baseline[].value", "value of a figure that only the baseline has", SIDES, exact),
     Figure("compare:only_baseline[].total", "its total", SIDES, exact),
@@ -39,30 +42,34 @@ FIGURES = [
     Figure("compare:only_candidate[].value", "value of a figure that only the candidate has", SIDES, exact),
     Figure("compare:only_candidate[].total", "its total", SIDES, exact),
     Figure("compare:only_candidate[].n", "calls behind it", SIDES, exact),
-    *[Figure("compare:counts." + word, f"figures with the verdict {word}", "the rule of docs/CHECK.md on the values above", exact)
+    *[Figure("compare:counts." + word, f"figures with the verdict {word}",
+             "the rule of docs/CHECK.md on the values above", exact)
       for word in ("worse", "better", "different", "inconclusive", "same")],
     Figure("compare:ab.rounds", "rounds made", "traces in the folder of --keep", exact),
     Figure("compare:ab.rounds_max", "rounds at most", "--rounds", exact),
     Figure("compare:ab.change", "ratio of elapsed times, less 1", "all averages of pairs of the kept traces", DIGITS),
-    Figure("compare:ab.low", "lower end of its interval, at the level of this round", "all averages, all signs", DIGITS),
-    Figure("compare:ab.high", "upper end of its interval, at the level of this round", "all averages, all signs", DIGITS),
+    Figure("compare:ab.low", "lower end of its interval, at the level of this round", "all averages, all signs",
+           DIGITS),
+    Figure("compare:ab.high", "upper end of its interval, at the level of this round", "all averages, all signs",
+           DIGITS),
     Figure("compare:ab.p", "p of Wilcoxon's signed ranks", "all signs; SciPy", DIGITS),
     Figure("compare:ab.p_needed", "what p has to reach after this round", "Lan-DeMets spending, integrated on a grid",
            relative(1e-3)),
     Figure("check:figures[].baseline", "value of a figure in the baseline", "numpy.median", relative(1e-12)),
     Figure("check:figures[].candidate", "value of a figure now", "numpy.median", relative(1e-12)),
     Figure("check:figures[].change", "now over baseline, less 1", SIDES, DIGITS),
-    Figure("check:figures[].low", "lower end of the 95 % interval of the change", "ratios that the test does not reject",
-           DIGITS),
-    Figure("check:figures[].high", "upper end of the 95 % interval of the change", "ratios that the test does not reject",
-           DIGITS),
+    Figure("check:figures[].low", "lower end of the 95 % interval of the change",
+           "ratios that the test does not reject", DIGITS),
+    Figure("check:figures[].high", "upper end of the 95 % interval of the change",
+           "ratios that the test does not reject", DIGITS),
     Figure("check:figures[].p", "p of Mann-Whitney's test", "all orders; SciPy", DIGITS),
-    Figure("check:figures[].p_adjusted", "p corrected for testing many", "Benjamini-Hochberg's definition; SciPy", DIGITS),
+    Figure("check:figures[].p_adjusted", "p corrected for testing many", "Benjamini-Hochberg's definition; SciPy",
+           DIGITS),
     Figure("check:figures[].effect", "how often now is above baseline, less how often below", BY_PAIRS, DIGITS),
     Figure("check:figures[].baseline_samples", "values of the baseline that were tested", SIDES, exact),
     Figure("check:figures[].candidate_samples", "values of now that were tested", SIDES, exact),
-    *[Figure("check:counts." + word, f"figures with the outcome {word}", "the rule of docs/CHECK.md on the values above",
-             exact)
+    *[Figure("check:counts." + word, f"figures with the outcome {word}",
+             "the rule of docs/CHECK.md on the values above", exact)
       for word in ("failed", "inconclusive", "cleared", "changed", "improved", "passed", "absent")],
 ]
 
@@ -70,7 +77,8 @@ FIGURES = [
 # ---- input files ---------------------------------------------------------------------------------------------
 def figure(name, value=None, unit="ns", better="lower", **more):
     row = {"name": name, "unit": unit, "better": better, "exact": False, "value": value, "total": value, "n": 1, **more}
-    return {key: row[key] for key in ("name", "unit", "better", "exact", "value", "total", "n", "per", "each", "samples")
+    return {key: row[key]
+            for key in ("name", "unit", "better", "exact", "value", "total", "n", "per", "each", "samples")
             if key in row}
 
 
@@ -97,14 +105,16 @@ def many_runs(seed, runs, faster):
         step = value("step", 2e8, 0.03)
         rows = [figure("run.elapsed", elapsed), figure("run.cpu", cpu),
                 figure("run.peak_rss", value("run.peak_rss", 3e9, 0.001), "bytes"),
-                figure("run.io_write", [0, 4096, 8192][draw.randrange(3)] * (1 + 3 * ("run.io_write" in faster)), "bytes"),
+                figure("run.io_write", [0, 4096, 8192][draw.randrange(3)] * (1 + 3 * ("run.io_write" in faster)),
+                       "bytes"),
                 figure("step", step, total=step * steps, n=steps),
                 figure("step.samples/s", value("step.samples/s", 800, 0.01), "", "higher"),
                 figure("model.macs", 123456789 + 1000 * ("model.macs" in faster), "", exact=True),
                 figure("model.unit", 5, "ms" if "model.unit" in faster else "s"),
                 figure("model.none", None if "model.none" in faster else 5, "s", total=None),
                 figure("counter:loss", value("counter:loss", 1e6, 0.002), "", "neither"),
-                figure("metric:gpu.busy[GPU 0]", draw.randrange(60, 66) - 12 * ("metric:gpu.busy" in faster), "%", "higher"),
+                figure("metric:gpu.busy[GPU 0]", draw.randrange(60, 66) - 12 * ("metric:gpu.busy" in faster), "%",
+                       "higher"),
                 figure("metric:memory.rss", value("metric:memory.rss", 2e9, 0.01), "bytes")]
         for i, name in enumerate(("span:load", "span:train/forward", "layer:encoder.0", "layer:encoder.1",
                                   "operator:aten::mm", "operator:aten::add", "kernel:gemm", "kernel:tiny")):
@@ -140,7 +150,8 @@ def coarser(samples, by):
 
 def alone(rows):
     """One run: its value, else the median of its samples."""
-    return {row["name"]: {**row, "value": row["value"] if row["value"] is not None else float(numpy.median(row["samples"]))}
+    return {row["name"]: {**row,
+                          "value": row["value"] if row["value"] is not None else float(numpy.median(row["samples"]))}
             for row in rows}
 
 
@@ -245,7 +256,8 @@ def hold(truth, prefix, shown, row, names):
             truth.check(f"{prefix}:figures[].{key}", shown=shown[key], true=row[of])
 
 
-COMPARED = {key: key for key in ("baseline", "candidate", "baseline_samples", "candidate_samples", "change", "low", "high", "p", "p_adjusted",
+COMPARED = {key: key for key in ("baseline", "candidate", "baseline_samples", "candidate_samples", "change", "low",
+                                 "high", "p", "p_adjusted",
                                  "effect", "baseline_n", "candidate_n", "baseline_total", "candidate_total", "cost")}
 CHECKED = {key: key for key in ("baseline", "candidate", "change", "low", "high", "p", "p_adjusted", "effect",
                                 "baseline_samples", "candidate_samples")}
@@ -261,12 +273,13 @@ def hold_comparison(truth, done, base, head, rows):
             cost = (other["value"] - one["value"]) * len(one["samples"]) * one["each"]
         else:
             cost = None if one["total"] is None or other["total"] is None else other["total"] - one["total"]
-        row = {**row, "baseline_n": one["n"], "candidate_n": other["n"], "baseline_total": one["total"], "candidate_total": other["total"],
-               "cost": cost}
+        row = {**row, "baseline_n": one["n"], "candidate_n": other["n"], "baseline_total": one["total"],
+               "candidate_total": other["total"], "cost": cost}
         hold(truth, "compare", shown[name], row, COMPARED)
         assert shown[name]["verdict"] == row["verdict"], (name, row)
     for word in ("worse", "better", "different", "inconclusive", "same"):
-        truth.check("compare:counts." + word, shown=done["counts"][word], true=sum(row["verdict"] == word for row in rows.values()))
+        truth.check("compare:counts." + word, shown=done["counts"][word],
+                    true=sum(row["verdict"] == word for row in rows.values()))
 
 
 @pytest.fixture
@@ -307,8 +320,10 @@ def one_run(seed, factor, steps):
     few = [noisy(draw, 5e5, 0.1) for _ in range(9)]
     by = 2 if steps > 1000 else 1  # a file has at most 1,000 samples: means of two
     return [figure("run.elapsed", sum(times) + 10 ** 9),
-            figure("step", float(numpy.median(times)), total=sum(times), n=steps, per="call", each=by, samples=coarser(times, by)),
-            figure("span:train/forward", None, total=sum(parts), n=3 * steps, per="step", each=by, samples=coarser(parts, by)),
+            figure("step", float(numpy.median(times)), total=sum(times), n=steps, per="call", each=by,
+                   samples=coarser(times, by)),
+            figure("span:train/forward", None, total=sum(parts), n=3 * steps, per="step", each=by,
+                   samples=coarser(parts, by)),
             figure("span:save", float(numpy.median(few)), total=sum(few), n=9, per="call", each=1, samples=few),
             figure("counter:zero", 0, "", "neither", total=None, n=25, per="value", each=1,
                    samples=[float(draw.randrange(3)) for _ in range(25)])]
@@ -380,8 +395,8 @@ def hold_pairs(bench, truth, done, folder, most):
 
 
 def test_two_commands_that_differ(bench, truth):
-    done = compare(bench, "--ab", "-q", "--rounds", "12", "--warmup", "0", "--keep", bench.folder / "kept", "sleep 0.01",
-                   "sleep 0.3")
+    done = compare(bench, "--ab", "-q", "--rounds", "12", "--warmup", "0", "--keep", bench.folder / "kept",
+                   "sleep 0.01", "sleep 0.3")
     p, needed = hold_pairs(bench, truth, done, bench.folder / "kept", 12)
     assert done["ab"]["clear"] and p <= needed
 
@@ -463,5 +478,6 @@ def test_check_of_one_run(bench, truth):
 
 def test_a_figure_that_another_run_clears(bench, truth):
     slow = write(bench, "slow.json", [figure("run.elapsed", 10 ** 12)])
-    done = json.loads(bench.call(bench.command, "check", "--json", "-t", "run.elapsed:600s", "--rerun", "true", slow).out)
+    done = json.loads(bench.call(bench.command, "check", "--json", "-t", "run.elapsed:600s", "--rerun", "true",
+                                 slow).out)
     truth.check("check:counts.cleared", shown=done["counts"]["cleared"], true=1)

@@ -42,8 +42,9 @@ NO_FIGURES = {
         spans[].depth spans[].parent spans[].group spans[].line
         steps[].group epochs[].group steps[].slowest[].index steps[].slowest[].thread
         epochs[].slowest[].index epochs[].slowest[].thread
-        steps[].p50_interval.needed steps[].p95_interval.needed epochs[].p50_interval.needed epochs[].p95_interval.needed
-        aggregates[].every aggregates[].line facts[].line facts[].process operators[].modules modules[].parent modules[].depth
+        steps[].p50_interval.needed steps[].p95_interval.needed epochs[].p50_interval.needed
+        epochs[].p95_interval.needed aggregates[].every aggregates[].line facts[].line facts[].process
+        operators[].modules modules[].parent modules[].depth
         threads[].tid threads[].pid threads[].process threads[].stream
         processes[].number processes[].pid processes[].parent_pid processes[].inner_pid processes[].rank
         metrics[].key metrics[].owner tare.interval_ns usage.carbon_intensity findings[].from_ns findings[].to_ns
@@ -52,7 +53,8 @@ NO_FIGURES = {
         threads[].skipped_slots threads[].unmatched_ends spans[].end_lost
     """,
     "compare": "schema.* baseline.runs candidate.runs baseline.when_ns candidate.when_ns confidence min_change",
-    "check": "schema.* baseline.runs candidate.runs baseline.when_ns candidate.when_ns gate figures[].gate figures[].floor figures[].limit",
+    "check": "schema.* baseline.runs candidate.runs baseline.when_ns candidate.when_ns gate figures[].gate "
+             "figures[].floor figures[].limit",
     "history": """
         schema.* runs[].exit_status runs[].signal runs[].when_ns trends[].points[].when_ns
         trends[].changes[].when_ns
@@ -142,8 +144,8 @@ def test_compare(runs):
     bench, names = runs
     done = bench.call(bench.command, "compare", "--json", "--all", "--baseline", *names["before"], "--candidate",
                       *names["after"], status=None)
-    turns = bench.call(bench.command, "compare", "--json", "--ab", "-q", "--bare", "--warmup", "0", "--rounds", "8", "true",
-                       "sleep 0.05")
+    turns = bench.call(bench.command, "compare", "--json", "--ab", "-q", "--bare", "--warmup", "0", "--rounds", "8",
+                       "true", "sleep 0.05")
     one = bench.call(bench.command, "history", "compare", "last", "--json")
     documents = [json.loads(each.out) for each in (done, turns, one)]
     assert without_row("compare", *documents) == []
@@ -175,7 +177,8 @@ def test_model(bench):
     helper = onnx.helper
     weights = numpy.ones((64, 32), dtype=numpy.float32)
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"], name="fc"), helper.make_node("Relu", ["y"], ["z"], name="relu")], "g",
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="fc"), helper.make_node("Relu", ["y"], ["z"], name="relu")],
+        "g",
         [helper.make_tensor_value_info("x", 1, ["batch", 64])], [helper.make_tensor_value_info("z", 1, ["batch", 32])],
         [onnx.numpy_helper.from_array(weights, "w")])
     path = bench.folder / "model.onnx"
@@ -197,7 +200,8 @@ def table_numbers(path):
 
 
 def test_csv_shows_the_numbers_of_json(bench):
-    """Every number of JSON has a row, so that one of CSV that JSON lacks would have none. JSON has whole nanoseconds."""
+    """Every number of JSON has a row, so that one of CSV that JSON lacks would have none. JSON has whole
+    nanoseconds."""
     done = bench.measured(TRAINING, run=["--shapes"], report=["--all"])
     folder = bench.folder / "tables"
     bench.call(bench.command, "report", "--csv", folder, "--all", done.trace)

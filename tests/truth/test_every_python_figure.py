@@ -6,7 +6,8 @@ import pytest
 from test_every_figure import every_figure, numbers
 
 # What reads the same figures under another name; rows have the second.
-SAME = {"PerformanceProfiler.get_metrics.": "PerformanceProfiler.", "PerformanceMonitor.get_metrics[].": "PerformanceMonitor.",
+SAME = {"PerformanceProfiler.get_metrics.": "PerformanceProfiler.",
+        "PerformanceMonitor.get_metrics[].": "PerformanceMonitor.",
         "ModelProfiler.advice[].evidence.": "ModelProfiler.cpu.",
         "PerformanceMonitor.get_summary.cpu.": "PerformanceMonitor.get_summary[].",
         "PerformanceMonitor.get_summary.memory.": "PerformanceMonitor.get_summary[].",
@@ -16,7 +17,8 @@ SAME = {"PerformanceProfiler.get_metrics.": "PerformanceProfiler.", "Performance
 NO_FIGURES = """
     Result.thread Result.task ModelProfiler.when_ns ModelProfiler.input.arrays[].shape[] PerformanceMonitor.started
     PerformanceProfiler.get_timing_breakdown.*
-    DataLoadingProfiler.settings.* ProductionProfiler.request_id profile_function.result* profile_function.functions[].line
+    DataLoadingProfiler.settings.* ProductionProfiler.request_id profile_function.result*
+    profile_function.functions[].line
 """
 PROGRAM = """
 import inspect, json, time, torch, tare
@@ -72,7 +74,8 @@ found["EpochPerformanceMonitor"] = plain(epochs.get_statistics())
 found["ProductionProfiler"] = [plain(production.log_metrics(2, 0.5)), plain(production.generate_hourly_report())]
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(64, 4)), batch_size=4)
 found["DataLoadingProfiler"] = plain(tare.DataLoadingProfiler().profile_dataloader(loader, 10))
-found["profile_function"] = [plain(dict(one(sorted, [2, 1]))) for one in (tare.profile_function, tare.FunctionProfiler(table=True))]
+found["profile_function"] = [plain(dict(one(sorted, [2, 1])))
+                             for one in (tare.profile_function, tare.FunctionProfiler(table=True))]
 print(json.dumps(found))
 """
 

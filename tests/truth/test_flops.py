@@ -6,12 +6,15 @@ from truth import Figure, exact, relative
 
 HAND = "arithmetic by hand from the sizes of its layers"
 FIGURES = [
-    Figure("python:PerformanceProfiler.compute.estimated_flops", "operations of a block", HAND + "; for transformers torch's "
+    Figure("python:PerformanceProfiler.compute.estimated_flops", "operations of a block",
+           HAND + "; for transformers torch's "
            "FlopCounterMode with attention as plain products", exact),
-    Figure("python:PerformanceProfiler.compute.flops_not_counted", "operators without a formula", "what the block called", exact),
+    Figure("python:PerformanceProfiler.compute.flops_not_counted", "operators without a formula",
+           "what the block called", exact),
     Figure("python:PerformanceProfiler.compute.flops_per_second", "operations over the block's time",
            HAND + ", over its own wall_time_s", relative(1e-9)),
-    Figure("python:PerformanceProfiler.compute.flops_per_param", "operations for each parameter", HAND, relative(1e-12)),
+    Figure("python:PerformanceProfiler.compute.flops_per_param", "operations for each parameter", HAND,
+           relative(1e-12)),
     Figure("python:PerformanceProfiler.compute.parameters", "parameters of the modules that were called", HAND, exact),
     Figure("python:ModelProfiler.model.flops", "operations of one run", HAND, exact),
     Figure("python:ModelProfiler.model.macs", "multiply-adds of one run", HAND, exact),
@@ -93,12 +96,14 @@ EVAL = {
     "encoder, fast path": (encoder, y, encoded),
     "attention module": (lambda y: heads(y, y, y), y, headed),
     "attention module, no weights": (lambda y: heads(y, y, y, need_weights=False), y, headed),
-    "attention to others": (lambda y: heads(y[:, :3], y, y), y, 2 * 6 * 2 * 256 + 2 * rows * 2 * 256 + 2 * 2 * 2 * 15 * 16),
+    "attention to others": (lambda y: heads(y[:, :3], y, y), y,
+                            2 * 6 * 2 * 256 + 2 * rows * 2 * 256 + 2 * 2 * 2 * 15 * 16),
     "learned queries": (Queries(), y, 2 * 6 * 2 * 256 + 2 * rows * 2 * 256 + 2 * 2 * 2 * 15 * 16),
     "weight norm": (normed, x, 2 * rows * 32),
     "complex": (lambda x: torch.complex(x[0], x[0]) @ torch.complex(x[1], x[1]).t(), x, 8 * 5 * 8 * 5),
     "attention": (lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), q, 2 * 2 * 8 * 25 * 8),
-    "attention, grouped": (lambda q: F.scaled_dot_product_attention(q, q[:, :2], q[:, :2], enable_gqa=True), q, 2 * 2 * 8 * 25 * 8),
+    "attention, grouped": (lambda q: F.scaled_dot_product_attention(q, q[:, :2], q[:, :2], enable_gqa=True), q,
+                           2 * 2 * 8 * 25 * 8),
     "quantized linear": (quantized(nn.Sequential(nn.Linear(8, 4)), {nn.Linear}), x, 2 * rows * 32),
     "quantized LSTM": (quantized(Held(nn.LSTM(8, 16, 2, bidirectional=True, batch_first=True)), {nn.LSTM}), x,
                        recurrent(4, 8, 16, 2, 2)),
@@ -109,7 +114,8 @@ EVAL = {
                                                     torch.tensor([3, 8], dtype=torch.int32)), x, 2 * 8 * 16 * 32),
     "einsum": (lambda x: torch.einsum("bij,bkj->bik", x, x), x, 2 * 2 * 5 * 8 * 5),
     "nested": (nn.Linear(8, 4), torch.nested.nested_tensor([torch.randn(3, 8), torch.randn(5, 8)]), 2 * 8 * 32),
-    "jagged": (nn.Linear(8, 4), torch.nested.nested_tensor([torch.randn(3, 8), torch.randn(5, 8)], layout=torch.jagged), 2 * 8 * 32),
+    "jagged": (nn.Linear(8, 4),
+               torch.nested.nested_tensor([torch.randn(3, 8), torch.randn(5, 8)], layout=torch.jagged), 2 * 8 * 32),
     "loop": (Loop(), x, 3 * 2 * rows * 64),
     "loop in TorchScript": (torch.jit.script(Loop()), x, 3 * 2 * rows * 64),
     "traced LSTM": (torch.jit.trace(nn.LSTM(8, 16, batch_first=True).eval(), x), x, recurrent(4, 8, 16)),
@@ -117,7 +123,8 @@ EVAL = {
     "module called twice": (lambda x: (lambda one: one(one(x)))(nn.Linear(8, 8)), x, 2 * 2 * rows * 64),
 }
 TRAIN = {"LSTM": (nn.LSTM(8, 16, batch_first=True), x, 3 * recurrent(4, 8, 16)),
-         "attention, its scores computed twice": (lambda q: F.scaled_dot_product_attention(q, q, q), q, 2 * 8 * 25 * 8 * 7),
+         "attention, its scores computed twice": (lambda q: F.scaled_dot_product_attention(q, q, q), q,
+                                                  2 * 8 * 25 * 8 * 7),
          "linear": (nn.Linear(8, 4), x, 3 * 2 * rows * 32)}
 for size, plain, transposed in ((1, nn.Conv1d, nn.ConvTranspose1d), (2, nn.Conv2d, nn.ConvTranspose2d),
                                 (3, nn.Conv3d, nn.ConvTranspose3d)):
@@ -136,7 +143,8 @@ def counted(call):
     metrics = profiler.get_metrics()
     compute = metrics.compute
     told = compute.to_dict()
-    return [told["estimated_flops"], list(compute.flops_not_counted), told["flops_per_second"], metrics.timing.wall_time_s,
+    return [told["estimated_flops"], list(compute.flops_not_counted), told["flops_per_second"],
+            metrics.timing.wall_time_s,
             told["parameters"], told["flops_per_param"]]
 """
 
@@ -161,7 +169,8 @@ print(json.dumps(found))
     found = json.loads(done.out.splitlines()[-1])
     for name, (shown, not_counted, *_), flops in found:
         assert not_counted == [] and shown == flops, (name, shown, flops, not_counted)
-    truth.check("python:PerformanceProfiler.compute.estimated_flops", [one[1][0] for one in found], [one[2] for one in found])
+    truth.check("python:PerformanceProfiler.compute.estimated_flops", [one[1][0] for one in found],
+                [one[2] for one in found])
     _, (_, _, rate, wall, parameters, each), flops = found[-1]
     truth.check("python:PerformanceProfiler.compute.parameters", parameters, 8 * 16 + 16 + 16 * 4 + 4)
     truth.check("python:PerformanceProfiler.compute.flops_per_second", rate, flops / wall)
@@ -175,7 +184,8 @@ def product(a: torch.Tensor) -> torch.Tensor:
     return a @ a.mT
 found = [counted(lambda: (nn.Linear(8, 4)(x), nn.Bilinear(3, 4, 5)(torch.randn(2, 3), torch.randn(2, 4)))),
          counted(lambda: (nn.Linear(8, 4)(x), product(x))), counted(lambda: torch.fft.fft(torch.randn(8))),
-         counted(lambda: torch.randn(8) + 1), counted(lambda: (nn.Linear(8, 4)(x).relu().softmax(-1), F.layer_norm(x, (8,))))]
+         counted(lambda: torch.randn(8) + 1),
+         counted(lambda: (nn.Linear(8, 4)(x).relu().softmax(-1), F.layer_norm(x, (8,))))]
 print(json.dumps(found))
 """)
     bilinear, custom, fourier, added, plain = json.loads(done.out.splitlines()[-1])
@@ -208,11 +218,13 @@ MODELS = {
     "T5": (tf.T5Model(tf.T5Config(vocab_size=100, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)),
            dict(input_ids=ids, decoder_input_ids=ids), 0),
     "Whisper": (tf.WhisperModel(tf.WhisperConfig(
-        vocab_size=100, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+        vocab_size=100, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4,
         encoder_ffn_dim=64, decoder_ffn_dim=64, num_mel_bins=8, max_source_positions=16, **tokens)),
         dict(input_features=torch.randn(2, 8, 32), decoder_input_ids=ids), 0),
     # Two experts of three products for each token and layer; torch's counter does not know them in one operator.
-    "Mixtral": (tf.MixtralModel(tf.MixtralConfig(num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2, **sizes)),
+    "Mixtral": (tf.MixtralModel(tf.MixtralConfig(num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
+                                                 **sizes)),
                 text, 2 * 2 * 32 * 2 * 3 * 32 * 64),
 }
 found = []
@@ -284,8 +296,10 @@ print(json.dumps([plain(results["model"]), plain(results["memory"]), results["co
     truth.check("python:ModelProfiler.compute.flops_per_second", rate, flops / (latency / 1e3))
     assert model["flops_at_least"] is False and model["not_counted"] == []
     linear = {row["name"]: row for row in layers}
-    truth.check("python:ModelProfiler.layers[].flops", [linear["0"]["flops"], linear["2"]["flops"]], [128 * first, 128 * second])
-    truth.check("python:ModelProfiler.layers[].parameters", [row["parameters"] for row in layers if row["name"] in "0123"],
+    truth.check("python:ModelProfiler.layers[].flops", [linear["0"]["flops"], linear["2"]["flops"]],
+                [128 * first, 128 * second])
+    truth.check("python:ModelProfiler.layers[].parameters",
+                [row["parameters"] for row in layers if row["name"] in "0123"],
                 [{"0": first + 1024, "1": 0, "2": second + 512, "3": 1024}[row["name"]] for row in layers])
 
 
@@ -304,4 +318,5 @@ for _ in range(6):
     sizes = ((16, 64, 128), (16, 128, 32))
     each = row["calls"] / 2
     assert row["flops"] == each * sum(2 * m * k * n for m, k, n in sizes)  # its row is in test_operators.py
-    truth.check("run:operators[].bytes_estimate", row["bytes_estimate"], each * sum(4 * (n + m * k + k * n + m * n) for m, k, n in sizes))
+    truth.check("run:operators[].bytes_estimate", row["bytes_estimate"],
+                each * sum(4 * (n + m * k + k * n + m * n) for m, k, n in sizes))

@@ -1,13 +1,13 @@
-"""Gains that are predicted, against those that are measured when the advice is followed. Flaws that sleep, so that it does not
-depend on the machine."""
+"""Gains that are predicted, against those that are measured when the advice is followed. Flaws that sleep, so that it
+does not depend on the machine."""
 import pytest
 
 from truth import Figure, at_least
 
 FIGURES = [
     Figure("run:findings[].gain", "upper bound of the share of steady-state time that the advice saves",
-           "the program's own clock around its loop, with the flaw and with the advice followed, less 0.03 for the noise "
-           "of two runs", at_least),
+           "the program's own clock around its loop, with the flaw and with the advice followed, less 0.03 for the "
+           "noise of two runs", at_least),
 ]
 
 LOADER = """
@@ -71,7 +71,8 @@ class Samples(Dataset):
         return torch.ones(16)
 
 workers = int(sys.argv[1])
-train, test = (DataLoader(Samples(), batch_size=2, num_workers=workers, persistent_workers=workers > 0) for _ in range(2))
+train, test = (DataLoader(Samples(), batch_size=2, num_workers=workers, persistent_workers=workers > 0)
+               for _ in range(2))
 model = torch.nn.Linear(16, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 times = []

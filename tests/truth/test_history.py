@@ -1,5 +1,5 @@
-"""The history: numbers of `tare history list`, `show` and `trend` against the runs that were put into it, whose values are
-known exactly, and against a covariance matrix written out for p of a change (reference.py)."""
+"""The history: numbers of `tare history list`, `show` and `trend` against the runs that were put into it, whose values
+are known exactly, and against a covariance matrix written out for p of a change (reference.py)."""
 import json
 import random
 import time
@@ -11,8 +11,8 @@ from truth import Figure, bracketed, exact, relative
 
 FILE = "the imported file"
 FIGURES = [
-    Figure("history:runs[].elapsed_ns", "time the run took", "the imported file; a clock inside and outside of a real run",
-           bracketed()),
+    Figure("history:runs[].elapsed_ns", "time the run took",
+           "the imported file; a clock inside and outside of a real run", bracketed()),
     Figure("history:run.elapsed_ns", "time the run took", FILE, exact),
     Figure("history:figures.figures[].value", "value of a figure", FILE, exact),
     Figure("history:figures.figures[].total", "its total", FILE, exact),
@@ -28,7 +28,8 @@ FIGURES = [
     Figure("history:trends[].revisions[].value", "their median", "numpy.median", relative(1e-12)),
     Figure("history:trends[].revisions[].min", "the least of them", FILE, exact),
     Figure("history:trends[].revisions[].max", "the most of them", FILE, exact),
-    Figure("history:trends[].changes[].at", "first point on a new level", "where the values were made to change", exact),
+    Figure("history:trends[].changes[].at", "first point on a new level", "where the values were made to change",
+           exact),
     Figure("history:trends[].changes[].before", "median of the revisions on the level before", "numpy.median",
            relative(1e-12)),
     Figure("history:trends[].changes[].after", "median of the revisions on the new level", "numpy.median",
@@ -39,7 +40,8 @@ FIGURES = [
 
 
 def figure(name, value, **more):
-    return {"name": name, "unit": "ns", "better": "lower", "exact": False, "value": value, "total": value, "n": 1, **more}
+    return {"name": name, "unit": "ns", "better": "lower", "exact": False, "value": value, "total": value, "n": 1,
+            **more}
 
 
 def line(number, figures, revision=None, dirty=False, elapsed=None):
@@ -112,7 +114,8 @@ def hold_trend(truth, trend, groups, changes):
                 true=[first[at] for at in changes])
     edges = [0, *changes, len(groups)]
     levels = [float(numpy.median(middle[a:b])) for a, b in zip(edges, edges[1:])]
-    truth.check("history:trends[].changes[].before", shown=[row["before"] for row in trend["changes"]], true=levels[:-1])
+    truth.check("history:trends[].changes[].before", shown=[row["before"] for row in trend["changes"]],
+                true=levels[:-1])
     truth.check("history:trends[].changes[].after", shown=[row["after"] for row in trend["changes"]], true=levels[1:])
     shares = [after / before - 1 for before, after in zip(levels, levels[1:])]
     truth.check("history:trends[].changes[].change", shown=[row["change"] for row in trend["changes"]], true=shares)
@@ -134,12 +137,14 @@ def test_a_step_in_plain_noise(bench, truth):
 
 
 def test_two_steps_and_runs_of_one_revision(bench, truth):
-    """Three runs a revision, made in turn, so that runs of one revision lie apart; the level moves twice, not by much more
-    than the noise."""
+    """Three runs a revision, made in turn, so that runs of one revision lie apart; the level moves twice, not by much
+    more than the noise."""
     draw = random.Random(5)
     levels = [1e8] * 9 + [1.12e8] * 8 + [1.02e8] * 9
-    groups = [[round(level * (1 + draw.uniform(-0.04, 0.04))) for _ in range(1 + i % 3)] for i, level in enumerate(levels)]
-    runs = sorted((turn, i) for i, group in enumerate(groups) for turn in range(len(group)))  # all first runs come first
+    groups = [[round(level * (1 + draw.uniform(-0.04, 0.04))) for _ in range(1 + i % 3)]
+              for i, level in enumerate(levels)]
+    # All first runs come first.
+    runs = sorted((turn, i) for i, group in enumerate(groups) for turn in range(len(group)))
     fill(bench, [line(number, [figure("step", groups[i][turn])], f"{i + 1:040x} on main")
                  for number, (turn, i) in enumerate(runs)])
     trend, = ask(bench, "trend", "step")["trends"]

@@ -6,12 +6,14 @@ from truth import Figure, bracketed
 OWN = "the program's own threads, `VmRSS` and `getrusage()`"
 WHEN = "`time.time_ns()` in the program"
 FIGURES = [
-    Figure("run:metrics[].samples", "how many samples there are", "time from the first to the last, over the longest time "
+    Figure("run:metrics[].samples", "how many samples there are",
+           "time from the first to the last, over the longest time "
            "between samples and over that asked for", bracketed(0.05)),
     Figure("run:metrics[].first", "first value of a gauge", OWN, bracketed(0.02)),
     Figure("run:metrics[].last", "last value of a gauge", OWN, bracketed(0.02)),
     Figure("run:metrics[].min", "smallest value", OWN, bracketed(0.02)),
-    Figure("run:metrics[].mean", "mean weighted by time; of a total its rate", OWN + ", and when they changed, less one "
+    Figure("run:metrics[].mean", "mean weighted by time; of a total its rate",
+           OWN + ", and when they changed, less one "
            "interval", bracketed(0.02)),
     Figure("run:metrics[].max_at_ns", "when the largest value was sampled first", WHEN + ", and one interval later",
            bracketed()),

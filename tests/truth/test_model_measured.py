@@ -1,5 +1,5 @@
-"""What `tare model` measures, against the onnxruntime package timed by hand in the same test, ONNX Runtime's own profile,
-NumPy over the samples, and what the model itself saw of its inputs."""
+"""What `tare model` measures, against the onnxruntime package timed by hand in the same test, ONNX Runtime's own
+profile, NumPy over the samples, and what the model itself saw of its inputs."""
 import json
 import statistics
 import sys
@@ -35,21 +35,23 @@ FIGURES = [
     Figure(ROW + "batch", "samples of a run", "--batch", exact),
     Figure(ROW + "threads", "threads within an operator", "--threads", exact),
     Figure(ROW + "warmup_runs", "runs before the timed ones", "--warmup", exact),
-    Figure(ROW + "first_run_ns", "the first run", BY_NUMPY.replace("samples_ns", "the shortest of samples_ns"), at_least),
+    Figure(ROW + "first_run_ns", "the first run", BY_NUMPY.replace("samples_ns", "the shortest of samples_ns"),
+           at_least),
     Figure(ROW + "load_ns", "time to load the model", "a second session of the same file in one process, timed by hand",
            bracketed(4.0)),
     Figure(ROW + "runtime_load_ns", "start of the runtime", "its library has to be loaded: 1 ms", at_least),
-    Figure(ROW + "memory.loaded_bytes", "resident memory with the model loaded", "that before, and the weights", at_least),
-    Figure(ROW + "memory.before_bytes", "resident memory before the model", "that with the model loaded", at_most),
-    Figure(ROW + "memory.peak_bytes", "peak resident memory while running", "that with the model loaded, and one output",
+    Figure(ROW + "memory.loaded_bytes", "resident memory with the model loaded", "that before, and the weights",
            at_least),
+    Figure(ROW + "memory.before_bytes", "resident memory before the model", "that with the model loaded", at_most),
+    Figure(ROW + "memory.peak_bytes", "peak resident memory while running",
+           "that with the model loaded, and one output", at_least),
     Figure(LAYER + "rows[].share", "shares of all layers, their sum", "1", relative(1e-9)),
     Figure(LAYER + "rows[].calls", "calls in a run", "trips of the loop that the model has", exact),
     Figure(LAYER + "rows[].macs", "multiply-accumulates of a layer in a run", "arithmetic by hand", exact),
     Figure(LAYER + "rows[].time_ns", "time of a layer in a run: the largest share",
            "the layer that a profile read by hand has as the longest", exact),
-    Figure(LAYER + "total_ns", "time of all layers in a run", "the median run under ONNX Runtime's profile, read by hand",
-           bracketed(2.0)),
+    Figure(LAYER + "total_ns", "time of all layers in a run",
+           "the median run under ONNX Runtime's profile, read by hand", bracketed(2.0)),
     Figure(LAYER + "profile_slowdown", "profiled time of all layers over the latency without profiling",
            "total_ns over the p50 of samples_ns by NumPy", relative(1e-6)),
     Figure("model:inputs[].fill (as it arrives)", "what the model got",
@@ -85,7 +87,8 @@ def looped(folder):
     other = helper.make_graph([helper.make_node("Identity", ["x_in"], ["e"], name="nothing")], "else", [],
                               [of("e", TensorProto.FLOAT, [8, WIDE])])
     body = helper.make_graph([helper.make_node("Identity", ["go"], ["on"], name="on"),
-                              helper.make_node("If", ["always"], ["x_out"], name="branch", then_branch=then, else_branch=other)],
+                              helper.make_node("If", ["always"], ["x_out"], name="branch", then_branch=then,
+                                               else_branch=other)],
                              "body", [of("i", TensorProto.INT64, []), of("go", TensorProto.BOOL, []),
                                       of("x_in", TensorProto.FLOAT, [8, WIDE])],
                              [of("on", TensorProto.BOOL, []), of("x_out", TensorProto.FLOAT, [8, WIDE])])
@@ -131,7 +134,8 @@ def test_latency_memory_and_load(truth, bench):
     path, feeds = heavy(bench.folder), {"x": numpy.ones((8, WIDE), numpy.float32)}
     for attempt in range(10):  # a machine that is busier in between is measured again
         before = timed(path, feeds)
-        found = measured(bench, path, "--batch", "8", "--threads", "1", "--runs", "120", "--warmup", "10", "--no-layers")
+        found = measured(bench, path, "--batch", "8", "--threads", "1", "--runs", "120", "--warmup", "10",
+                         "--no-layers")
         after = timed(path, feeds)
         row = found["measured"]["configurations"][0]
         between = [(min(one), max(one)) for one in zip(before, after)]
@@ -216,7 +220,8 @@ def test_rates_of_short_nodes(truth, bench):
     step = helper.make_graph(
         [helper.make_node("MatMul", ["state", "weight"], ["next"], name="product"),
          helper.make_node("Identity", ["goes_on"], ["still"], name="still")], "step",
-        [of("turn", TensorProto.INT64, []), of("goes_on", TensorProto.BOOL, []), of("state", TensorProto.FLOAT, [1, 4])],
+        [of("turn", TensorProto.INT64, []), of("goes_on", TensorProto.BOOL, []),
+         of("state", TensorProto.FLOAT, [1, 4])],
         [of("still", TensorProto.BOOL, []), of("next", TensorProto.FLOAT, [1, 4])])
     graph = helper.make_graph(
         [helper.make_node("Loop", ["trips", "yes", "x"], ["y"], name="loop", body=step)], "short",
@@ -227,7 +232,8 @@ def test_rates_of_short_nodes(truth, bench):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
     found = measured(bench, path, "--threads", "1", "--runs", "9", "--warmup", "1")["measured"]
     layers, samples = found["layers"], found["configurations"][0]["latency"]["samples_ns"]
-    truth.check(LAYER + "profile_slowdown", layers["profile_slowdown"], layers["total_ns"] / float(numpy.median(samples)))
+    truth.check(LAYER + "profile_slowdown", layers["profile_slowdown"],
+                layers["total_ns"] / float(numpy.median(samples)))
     assert layers["profile_slowdown"] > 1.5, layers["profile_slowdown"]  # 10 to 20 on machines seen
     product = next(row for row in layers["rows"] if row["name"] == "product")
     assert product["macs"] == 2000 * 16

@@ -1,5 +1,5 @@
-"""Rows of `tare model` for two layers whose figures are known by hand, and the figures of a measured run that follow from
-its own samples."""
+"""Rows of `tare model` for two layers whose figures are known by hand, and the figures of a measured run that follow
+from its own samples."""
 import json
 import pathlib
 
@@ -25,29 +25,35 @@ FIGURES = [
     Figure("model:outputs[].bytes", "bytes of an output", HAND, exact),
     Figure("model:outputs[].shape[]", "shape of an output", HAND, exact),
     *[Figure("model:weights_by_use[]." + name, words, HAND, exact)
-      for name, words in (("tensors", "tensors by what they are for"), ("elements", "their elements"), ("bytes", "their bytes"))],
-    Figure("model:figures.figures[].value", "value of a figure for comparisons", "the tables of the same output", exact),
+      for name, words in (("tensors", "tensors by what they are for"), ("elements", "their elements"),
+                          ("bytes", "their bytes"))],
+    Figure("model:figures.figures[].value", "value of a figure for comparisons", "the tables of the same output",
+           exact),
     Figure("model:figures.figures[].total", "sum of its samples", "the samples of the same row", relative(1e-6)),
     Figure("model:figures.figures[].n", "how many samples it has", "--runs", exact),
-    Figure("model:figures.figures[].samples[]", "times of single runs", "the latency's samples in the same output", exact),
+    Figure("model:figures.figures[].samples[]", "times of single runs", "the latency's samples in the same output",
+           exact),
     Figure(ROW + "latency.outliers", "runs far from the others", "Tukey's fences of NumPy's quartiles", exact),
     Figure(ROW + "throughput[].low", "lower end of its interval", "the windows of the same row", bracketed()),
     Figure(ROW + "throughput[].high", "upper end of its interval", "the windows of the same row", bracketed()),
     Figure(ROW + "throughput[].windows[]", "rates of windows", "batch over the shortest run", at_most),
-    Figure(ROW + "memory.average_bytes", "mean resident memory while it ran", "before and peak of the same row", bracketed()),
+    Figure(ROW + "memory.average_bytes", "mean resident memory while it ran", "before and peak of the same row",
+           bracketed()),
     Figure(ROW + "memory.load_peak_bytes", "peak while loading", "resident memory before", at_least),
     Figure(ROW + "memory.per_sample_bytes", "memory of a sample", "peak less before, over the batch", at_most),
     Figure(ROW + "precision.casts_inserted", "casts that the runtime added", "a float32 model needs none", exact),
     Figure(ROW + "precision.casts_share", "time in casts", "a float32 model needs none", exact),
     Figure("model:measured.layers.runs", "runs under the runtime's profiler", "at least one", at_least),
-    Figure("model:measured.thresholds[].value", "the figure that a limit is for", "the latency's median in the same output", exact),
+    Figure("model:measured.thresholds[].value", "the figure that a limit is for",
+           "the latency's median in the same output", exact),
 ]
 
 
 def test_two_layers(truth, bench):
     helper = onnx.helper
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"], name="fc"), helper.make_node("Relu", ["y"], ["z"], name="relu")], "g",
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="fc"), helper.make_node("Relu", ["y"], ["z"], name="relu")],
+        "g",
         [helper.make_tensor_value_info("x", 1, ["batch", 64])], [helper.make_tensor_value_info("z", 1, ["batch", 32])],
         [onnx.numpy_helper.from_array(numpy.ones((64, 32), dtype=numpy.float32), "w")])
     path = bench.folder / "model.onnx"
@@ -92,7 +98,8 @@ def test_two_layers(truth, bench):
             truth.check(ROW + "throughput[].high", rate["high"], ends)
         truth.check(ROW + "throughput[].windows[]", rate["windows"], [8e9 / min(samples) * 1.05] * len(rate["windows"]))
     memory = row["memory"]
-    truth.check(ROW + "memory.average_bytes", memory["average_bytes"], (memory["before_bytes"] * 0.9, memory["peak_bytes"]))
+    truth.check(ROW + "memory.average_bytes", memory["average_bytes"],
+                (memory["before_bytes"] * 0.9, memory["peak_bytes"]))
     truth.check(ROW + "memory.load_peak_bytes", memory["load_peak_bytes"], memory["before_bytes"])
     truth.check(ROW + "memory.per_sample_bytes", memory["per_sample_bytes"], memory["peak_bytes"] / 8)
     truth.check(ROW + "precision.casts_inserted", row["precision"]["casts_inserted"], 0)

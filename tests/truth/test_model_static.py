@@ -1,5 +1,5 @@
-"""What `tare model --static` says of a file, against torch's own counter, shapes that ONNX Runtime saw, sums over the file's
-tensors, and arithmetic by hand."""
+"""What `tare model --static` says of a file, against torch's own counter, shapes that ONNX Runtime saw, sums over the
+file's tensors, and arithmetic by hand."""
 import json
 import math
 import os
@@ -93,8 +93,8 @@ def padded():
 
 
 def mobile():
-    return hugging_face("MobileNetV2ForImageClassification", "MobileNetV2Config", ["pixel_values"], (torch.rand(1, 3, 96, 96),),
-                        image_size=96, tf_padding=True, num_labels=10)
+    return hugging_face("MobileNetV2ForImageClassification", "MobileNetV2Config", ["pixel_values"],
+                        (torch.rand(1, 3, 96, 96),), image_size=96, tf_padding=True, num_labels=10)
 
 
 def swin():
@@ -105,8 +105,8 @@ def swin():
 
 def gpt():
     return hugging_face("GPT2LMHeadModel", "GPT2Config", ["input_ids", "attention_mask"],
-                        (torch.randint(0, 99, (2, 12)), torch.ones(2, 12, dtype=torch.long)), n_embd=32, n_layer=2, n_head=2,
-                        vocab_size=100, n_positions=32, use_cache=False, attn_implementation="eager")
+                        (torch.randint(0, 99, (2, 12)), torch.ones(2, 12, dtype=torch.long)), n_embd=32, n_layer=2,
+                        n_head=2, vocab_size=100, n_positions=32, use_cache=False, attn_implementation="eager")
 
 
 EXPORTED = {"padded-script": (padded, False, False), "padded-script-open": (padded, False, True),
@@ -120,7 +120,8 @@ def export(model, inputs, names, path, dynamo, opened):
             for name, one in zip(names, inputs)} if opened else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(model, inputs, str(path), dynamo=dynamo, input_names=names, output_names=["out"], verbose=False,
+        torch.onnx.export(model, inputs, str(path), dynamo=dynamo, input_names=names, output_names=["out"],
+                          verbose=False,
                           **({"opset_version": 17, "dynamic_axes": axes} if not dynamo else {"external_data": False}))
 
 
@@ -148,7 +149,8 @@ def run_macs(folder, path, feeds):
         into, out = ([list(one.values())[0] for one in about[key]] for key in ("input_type_shape", "output_type_shape"))
         cost = {"Conv": lambda: math.prod(out[0]) * math.prod(into[1][1:]),
                 "MatMul": lambda: math.prod(out[0]) * into[0][-1],
-                "Gemm": lambda: math.prod(out[0]) * (math.prod(into[0]) // out[0][0])}.get(about["op_name"], lambda: 0)()
+                "Gemm": lambda: math.prod(out[0]) * (math.prod(into[0]) // out[0][0])}.get(about["op_name"],
+                                                                                           lambda: 0)()
         macs[name] = macs.get(name, 0) + cost
         calls[name] = calls.get(name, 0) + 1
     return macs, calls
@@ -214,9 +216,11 @@ def test_exported_models(truth, bench, name):
 
 # ---- files ----------------------------------------------------------------------------------------------------------
 def test_sizes_of_files_and_weights(truth, bench):
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="up"), helper.make_node("MatMul", ["y", "v"], ["z"], name="down"),
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="up"),
+             helper.make_node("MatMul", ["y", "v"], ["z"], name="down"),
              helper.make_node("Reshape", ["z", "to"], ["out"], name="flat")]
-    weights = [weight("w", 40, 300), weight("v", 300, 20), numpy_helper.from_array(numpy.array([-1], numpy.int64), "to")]
+    weights = [weight("w", 40, 300), weight("v", 300, 20),
+               numpy_helper.from_array(numpy.array([-1], numpy.int64), "to")]
     ends = [of("x", TensorProto.FLOAT, [3, 40])], [of("out", TensorProto.FLOAT, [60])]
     inside = saved(bench.folder, "inside", nodes, *ends, weights)
     outside = saved(bench.folder, "outside", nodes, *ends, weights, save_as_external_data=True, location="outside.data",
@@ -236,7 +240,8 @@ def test_sizes_of_files_and_weights(truth, bench):
             truth.check("model:weights_by_type[].bytes", row["bytes"], sum(one.nbytes for one in same))
         # y is live with x, which the caller holds, and with z; out is z under another shape
         truth.check("model:total.output_bytes", found["total"]["output_bytes"], 4 * 3 * (300 + 20))
-        truth.check("model:total.activation_peak_bytes", found["total"]["activation_peak_bytes"], 4 * 3 * (40 + 300 + 20))
+        truth.check("model:total.activation_peak_bytes", found["total"]["activation_peak_bytes"],
+                    4 * 3 * (40 + 300 + 20))
         truth.check("model:total.activation_sum_bytes", found["total"]["activation_sum_bytes"], 4 * 3 * (40 + 300 + 20))
         truth.check("model:total.other_operations", found["total"]["other_operations"], 0)
     text = bench.call(bench.command, "model", "--static", outside).out
@@ -269,12 +274,14 @@ def test_numbers_of_the_program_are_no_parameters(truth, bench, dynamo):
 # ---- what is not counted --------------------------------------------------------------------------------------------
 def test_what_is_not_counted_is_a_lower_bound(truth, bench):
     """Rows that only the values tell how many there are: the product behind them cannot be counted before the run."""
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="known"), helper.make_node("NonZero", ["y"], ["at"], name="find"),
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="known"),
+             helper.make_node("NonZero", ["y"], ["at"], name="find"),
              helper.make_node("Transpose", ["at"], ["turned"], name="turn", perm=[1, 0]),
              helper.make_node("Cast", ["turned"], ["picked"], name="cast", to=TensorProto.FLOAT),
-             helper.make_node("MatMul", ["picked", "v"], ["z"], name="open"), helper.make_node("Relu", ["z"], ["out"], name="relu")]
-    path = saved(bench.folder, "rows", nodes, [of("x", TensorProto.FLOAT, [5, 8])], [of("out", TensorProto.FLOAT, None)],
-                 [weight("w", 8, 6), weight("v", 2, 3)])
+             helper.make_node("MatMul", ["picked", "v"], ["z"], name="open"),
+             helper.make_node("Relu", ["z"], ["out"], name="relu")]
+    path = saved(bench.folder, "rows", nodes, [of("x", TensorProto.FLOAT, [5, 8])],
+                 [of("out", TensorProto.FLOAT, None)], [weight("w", 8, 6), weight("v", 2, 3)])
     found = told(bench, path)
     macs, _ = run_macs(bench.folder, path, {"x": numpy.ones((5, 8), numpy.float32)})
     assert macs["open"] == 30 * 2 * 3 and found["total"]["macs"] == macs["known"] == 5 * 8 * 6
@@ -293,8 +300,10 @@ def test_what_is_not_counted_is_a_lower_bound(truth, bench):
 
 def loop_of(step, *inputs):
     body = helper.make_graph(
-        [helper.make_node("MatMul", ["x_in", "w"], ["x_out"], name=step), helper.make_node("Identity", ["go"], ["on"], name="on")],
-        "body", [of("i", TensorProto.INT64, []), of("go", TensorProto.BOOL, []), of("x_in", TensorProto.FLOAT, [1, 16])],
+        [helper.make_node("MatMul", ["x_in", "w"], ["x_out"], name=step),
+         helper.make_node("Identity", ["go"], ["on"], name="on")],
+        "body",
+        [of("i", TensorProto.INT64, []), of("go", TensorProto.BOOL, []), of("x_in", TensorProto.FLOAT, [1, 16])],
         [of("on", TensorProto.BOOL, []), of("x_out", TensorProto.FLOAT, [1, 16])], [])
     return helper.make_node("Loop", list(inputs), ["out"], name="loop", body=body)
 
@@ -303,9 +312,11 @@ def test_iterations_of_a_loop(truth, bench):
     """As many as a length that is generated says, as many as -i says, or one of an unknown number."""
     nodes = [helper.make_node("Gather", ["table", "input"], ["rows"], name="look"),
              helper.make_node("ReduceMean", ["rows"], ["first"], name="mean", axes=[1], keepdims=0),
-             helper.make_node("ReduceMax", ["input_lengths"], ["often"], name="most", keepdims=0), loop_of("step", "often", "", "first")]
+             helper.make_node("ReduceMax", ["input_lengths"], ["often"], name="most", keepdims=0),
+             loop_of("step", "often", "", "first")]
     path = saved(bench.folder, "speech", nodes,
-                 [of("input", TensorProto.INT64, ["batch", "phonemes"]), of("input_lengths", TensorProto.INT64, ["batch"])],
+                 [of("input", TensorProto.INT64, ["batch", "phonemes"]),
+                  of("input_lengths", TensorProto.INT64, ["batch"])],
                  [of("out", TensorProto.FLOAT, [1, 16])], [weight("table", 50, 16), weight("w", 16, 16)])
     for words, length in (((), 128), (("--dim", "phonemes=40"), 40), (("-i", "input_lengths=9"), 9)):
         found = told(bench, path, *words)
@@ -332,8 +343,10 @@ def test_a_sample_rate_takes_its_branch(truth, bench):
         return helper.make_graph([helper.make_node("MatMul", ["input", table], [f"{name}_y"], name=name)], name, [],
                                  [of(f"{name}_y", TensorProto.FLOAT, [1, None])])
     nodes = [helper.make_node("Equal", ["sr", "rate"], ["wide"], name="equal"),
-             helper.make_node("If", ["wide"], ["out"], name="if", then_branch=branch("at_16k", "w"), else_branch=branch("at_8k", "v"))]
-    path = saved(bench.folder, "voice", nodes, [of("input", TensorProto.FLOAT, [1, 512]), of("sr", TensorProto.INT64, [])],
+             helper.make_node("If", ["wide"], ["out"], name="if", then_branch=branch("at_16k", "w"),
+                              else_branch=branch("at_8k", "v"))]
+    path = saved(bench.folder, "voice", nodes,
+                 [of("input", TensorProto.FLOAT, [1, 512]), of("sr", TensorProto.INT64, [])],
                  [of("out", TensorProto.FLOAT, None)],
                  [weight("w", 512, 30), weight("v", 512, 7), numpy_helper.from_array(numpy.array(16000), "rate")])
     for words, rate in (((), 16000), (("-i", "sr=8000"), 8000)):
@@ -348,8 +361,8 @@ def test_a_quantized_lstm(truth, bench):
                             domain="com.microsoft", hidden_size=8, name="lstm", direction="bidirectional")
     small = [numpy_helper.from_array(numpy.ones(shape, numpy.int8), name)
              for name, shape in (("W", (2, 4, 32)), ("R", (2, 8, 32)), ("wz", (2,)), ("rz", (2,)))]
-    path = saved(bench.folder, "lstm", [node], [of("x", TensorProto.FLOAT, [10, 3, 4])], [of("out", TensorProto.FLOAT, None)],
-                 [*small, weight("ws", 2), weight("rs", 2)])
+    path = saved(bench.folder, "lstm", [node], [of("x", TensorProto.FLOAT, [10, 3, 4])],
+                 [of("out", TensorProto.FLOAT, None)], [*small, weight("ws", 2), weight("rs", 2)])
     found = told(bench, path)
     # 10 steps, 3 samples, 2 directions, 4 gates of 8, each of 4 inputs and of 8 of the state
     truth.check("model:total.macs", found["total"]["macs"], 10 * 3 * 2 * 4 * 8 * (4 + 8))
@@ -360,8 +373,10 @@ def test_a_quantized_lstm(truth, bench):
 # ---- generated inputs -----------------------------------------------------------------------------------------------
 def test_generated_values_and_sizes(truth, bench):
     inputs = {"sr": (TensorProto.INT64, [], [16000]), "text": (TensorProto.INT64, ["batch", "phonemes"], None),
-              "text_lengths": (TensorProto.INT64, ["batch"], [128]), "scales": (TensorProto.FLOAT, [3], [0.667, 1, 0.8]),
-              "attention_mask": (TensorProto.INT64, ["batch", "phonemes"], [1]), "token_type_ids": (TensorProto.INT64, [1, 6], [0]),
+              "text_lengths": (TensorProto.INT64, ["batch"], [128]),
+              "scales": (TensorProto.FLOAT, [3], [0.667, 1, 0.8]),
+              "attention_mask": (TensorProto.INT64, ["batch", "phonemes"], [1]),
+              "token_type_ids": (TensorProto.INT64, [1, 6], [0]),
               "use_cache_branch": (TensorProto.BOOL, [1], [0]), "state": (TensorProto.FLOAT, [2, 1, 8], [0])}
     sizes = {"line": [1, 3, 48, "w"], "image": [1, 3, "high", "wide"], "wave": ["n", "samples"]}
     nodes = [helper.make_node("Identity", [name], [f"{name}_out"], name=f"copy_{name}") for name in (*inputs, *sizes)]
@@ -369,14 +384,16 @@ def test_generated_values_and_sizes(truth, bench):
                  [of(name, kind, shape) for name, (kind, shape, _) in inputs.items()]
                  + [of(name, TensorProto.FLOAT, shape) for name, shape in sizes.items()],
                  [of(f"{name}_out", kind, None) for name, kind in
-                  [*((name, one[0]) for name, one in inputs.items()), *((name, TensorProto.FLOAT) for name in sizes)]], [])
+                  [*((name, one[0]) for name, one in inputs.items()), *((name, TensorProto.FLOAT) for name in sizes)]],
+                 [])
     found = told(bench, path)
     shown = {one["name"]: one for one in found["inputs"]}
     for name, (_, _, values) in inputs.items():
         if values is not None:
             truth.check("model:inputs[].fill.values[]", shown[name]["fill"]["values"], values)
     assert shown["text"]["fill"]["kind"] == "integers" and shown["image"]["fill"]["kind"] == "uniform"
-    wanted = {"batch": 1, "phonemes": 128, "w": 320, "high": 224, "wide": 224, "samples": 512, "n": 1}  # with a state: a step of a voice detector
+    # With a state: a step of a voice detector.
+    wanted = {"batch": 1, "phonemes": 128, "w": 320, "high": 224, "wide": 224, "samples": 512, "n": 1}
     for one in found["dimensions"]:
         truth.check("model:dimensions[].value", one["value"], wanted[one["name"]])
     assert all(one["assumed"] for one in found["dimensions"])

@@ -29,8 +29,8 @@ FIGURES = [
     Figure(MONITOR + "get_summary.cpu.mean", "CPUs while it monitored", STAT, absolute(20, "points")),
     Figure(MONITOR + "get_summary.memory.mean", "memory while it monitored", "`/proc/meminfo`", absolute(10, "points")),
     Figure(MONITOR + "get_summary[].min_mean_p95_max", "min <= mean, p95 <= max, in order", BY_HAND, exact),
-    Figure(MONITOR + "get_summary[].std", "standard deviation of the samples", "Python's `statistics` on the drawn series",
-           relative(1e-6)),
+    Figure(MONITOR + "get_summary[].std", "standard deviation of the samples",
+           "Python's `statistics` on the drawn series", relative(1e-6)),
     Figure(MONITOR + "get_summary[].count", "readings taken", COUNT, exact),
     Figure("python:track_performance.duration_seconds", "time on the host", INSIDE, TIME),
     Figure("python:EpochPerformanceMonitor.total_epoch_time", "time of all epochs", INSIDE, TIME),
@@ -45,7 +45,8 @@ FIGURES = [
     Figure("python:ProductionProfiler.memory_mb", "peak resident memory in the block", STATM, absolute(4, "MB")),
     Figure("python:ProductionProfiler.requests_processed", "requests of the last hour", COUNT, exact),
     Figure("python:ProductionProfiler.average_latency", "mean of the latencies given", BY_HAND, relative(1e-9)),
-    Figure("python:ProductionProfiler.p95_latency", "95th percentile of the latencies given", "NumPy's `quantile`", relative(1e-9)),
+    Figure("python:ProductionProfiler.p95_latency", "95th percentile of the latencies given", "NumPy's `quantile`",
+           relative(1e-9)),
     Figure("python:ProductionProfiler.sla_violations", "latencies above the SLA", COUNT, exact),
 ]
 
@@ -70,7 +71,8 @@ def test_a_monitor(truth):
     assert spiked.cpu_peak_note is None
     truth.check(MONITOR + "get_operation_time", monitor.get_operation_time("outer"), outer.wall[0])
     low, high = outer.wall[0]
-    truth.check(MONITOR + "get_total_time", monitor.get_total_time() - monitor.get_operation_time("spike"), (low * 0.999, high))
+    truth.check(MONITOR + "get_total_time", monitor.get_total_time() - monitor.get_operation_time("spike"),
+                (low * 0.999, high))
     many = Timed()
     for number in range(50):
         many.run(monitor.track("many", aggregate=True), lambda: spin(0.0005 * (1 + number % 7)))

@@ -11,8 +11,8 @@ CLOCK = "`time.perf_counter_ns()` in the program, just inside and just outside o
 TIME, QUANTILE = bracketed(0.005), bracketed(0.02)
 SUMS = "arithmetic on the program's own times"
 FIGURES = [
-    Figure("run:operators[].calls", "calls of an operator, without those of the inspected step", "the program's own count",
-           exact),
+    Figure("run:operators[].calls", "calls of an operator, without those of the inspected step",
+           "the program's own count", exact),
     Figure("run:operators[].flops", "floating-point operations of these calls", "2mnk by hand", exact),
     Figure("run:operators[].flops_per_second", "these over the total time of the calls", "2mnk by hand and `total_ns`",
            relative(1e-6)),
@@ -27,8 +27,8 @@ FIGURES = [
     Figure("run:operators[].p50_ns", "median of all calls", CLOCK + ", sorted", QUANTILE),
     Figure("run:operators[].p95_ns", "95th percentile of all calls", CLOCK + ", sorted", QUANTILE),
     Figure("run:operators[].p99_ns", "99th percentile of all calls", CLOCK + ", sorted", QUANTILE),
-    Figure("run:operators[].share", "self time, of that of all operators", SUMS + "; others took what is left of the loop",
-           bracketed(0.005)),
+    Figure("run:operators[].share", "self time, of that of all operators",
+           SUMS + "; others took what is left of the loop", bracketed(0.005)),
     Figure("run:operators[].step_self_ns", "self time inside of steps", CLOCK + "; some calls are in no step", TIME),
     Figure("run:operators[].per_step_ns", "that, for each step", CLOCK + ", over the program's own count", TIME),
     Figure("run:operators[].step_share", "that, of the steps' time", SUMS, TIME),
@@ -50,7 +50,8 @@ FIGURES = [
     Figure("run:modules[].operators[].calls", "calls of an operator in a module", "the program's own count", exact),
     Figure("run:modules[].operators[].total_ns", "their time", CLOCK, TIME),
     Figure("run:modules[].operators[].self_ns", "total less the operators inside", CLOCK, TIME),
-    Figure("run:steps[].numbers[].sum (flops)", "floating-point operations of the inspected step", "2mnk by hand", exact),
+    Figure("run:steps[].numbers[].sum (flops)", "floating-point operations of the inspected step", "2mnk by hand",
+           exact),
     Figure("run:steps[].numbers[].per_second (flops)", "estimate: these over the mean duration of the other steps",
            "2mnk by hand and the program's own clock", bracketed(0.05)),
 ]
@@ -230,7 +231,8 @@ def test_times_of_operators_and_modules(truth, bench):
     early, child = own["Inner"][:3], own["Inner"][3:]
     both = child + own["Inner in Outer"]
     alone = (sum(own["Outer alone"]), between(own["Outer"])[1] - between(own["Inner in Outer"])[0])
-    for row, pairs, own_time in ((inner, both, between(both)), (outer, own["Outer"], alone), (first, early, between(early))):
+    for row, pairs, own_time in ((inner, both, between(both)), (outer, own["Outer"], alone),
+                                 (first, early, between(early))):
         truth.check("run:operators[].calls", row["calls"], len(pairs))
         for key, of in (("total_ns", sum), ("min_ns", min), ("max_ns", max), ("mean_ns", statistics.mean)):
             truth.check("run:operators[]." + key, row[key], between(pairs, of))

@@ -11,14 +11,15 @@ FIGURES = [
     Figure(FOUND + "share", "its share of the time between the first and the last step", CLOCK, bracketed(0.02)),
     Figure(FOUND + "forward", "of it: models computed without training", CLOCK + ", around each call of the model",
            bracketed(0.02)),
-    Figure("run:counters[].max, python.threads", "Python threads that ran beside the one that trains", "threads that the program starts", exact),
+    Figure("run:counters[].max, python.threads", "Python threads that ran beside the one that trains",
+           "threads that the program starts", exact),
     Figure("run:facts[].value", "value that a hook read, here of torch.set_num_threads", "the program's own call",
            exact),
     Figure("run:facts[].count", "times that it was recorded", "the program's own call", exact),
 ]
 
-# An evaluation after each eighth step; the last one is behind the last step. A step lasts from one request for a batch to the
-# next; the program reads its clock before and behind these.
+# An evaluation after each eighth step; the last one is behind the last step. A step lasts from one request for a batch
+# to the next; the program reads its clock before and behind these.
 LOOP = """
 import json, threading, time, torch
 torch.set_num_threads(1)

@@ -10,7 +10,8 @@ FIGURES = [
     Figure("run:run.peak_flops_per_second", "most operations a second in single precision",
            LIBRARY + "; at most 3 times that, by CPU time", WITHIN),
     Figure("run:run.peak_bytes_per_second", "most bytes a second from and to memory",
-           "copies, sums and additions of torch and NumPy over 160 MiB, less 10 % for what other programs take meanwhile; at most 5 times that, by CPU time", WITHIN),
+           "copies, sums and additions of torch and NumPy over 160 MiB, less 10 % for what other programs take "
+           "meanwhile; at most 5 times that, by CPU time", WITHIN),
     Figure("run:run.peaks.f32", "most operations a second in float32", LIBRARY, at_least),
     Figure("run:run.peaks.f64", "most operations a second in float64", LIBRARY, at_least),
     Figure("run:run.peaks.f16", "most operations a second in float16", LIBRARY, at_least),
@@ -27,12 +28,14 @@ FIGURES = [
            LIBRARY, at_least),
     *[Figure("model:measured.layers.peaks." + kind, "the same in " + kind, LIBRARY, at_least)
       for kind in ("f64", "f16", "bf16", "int8")],
-    Figure("model:measured.layers.peaks.levels[].bytes", "what the caches of a level hold", "getconf(1), of level 1", at_least),
-    Figure("model:measured.layers.rows[].bytes", "bytes that a layer moves", "shapes by hand, without or with the weights",
-           bracketed()),
+    Figure("model:measured.layers.peaks.levels[].bytes", "what the caches of a level hold", "getconf(1), of level 1",
+           at_least),
+    Figure("model:measured.layers.rows[].bytes", "bytes that a layer moves",
+           "shapes by hand, without or with the weights", bracketed()),
     Figure("model:measured.layers.rows[].flops_per_second", "operations a second of a layer",
            "the product's FLOPs by hand, over its time", absolute(1e3)),
-    Figure("model:measured.layers.peaks.levels[].bytes_per_second", "most bytes a second, on the threads that were used",
+    Figure("model:measured.layers.peaks.levels[].bytes_per_second",
+           "most bytes a second, on the threads that were used",
            "copies, sums and additions of torch over 160 MiB, less 10 %", at_least),
     Figure("model:measured.layers.rows[].of_roof", "share of the roof",
            "the product's FLOPs by hand, over the time and the peak", absolute(1e-9)),
@@ -40,9 +43,9 @@ FIGURES = [
            "the product's FLOPs by hand, over the longer of computing and moving at the peaks", absolute(1e3)),
 ]
 
-# Rates by the wall clock are what a library reaches, and no peak may be below. On a machine with other work they are too
-# low to be near the peak: for that, by CPU time, `threads` of them at once. Two threads that share a core reach that
-# rate one after the other only.
+# Rates by the wall clock are what a library reaches, and no peak may be below. On a machine with other work they are
+# too low to be near the peak: for that, by CPU time, `threads` of them at once. Two threads that share a core reach
+# that rate one after the other only.
 RATES = """
 import json, os, subprocess, time, numpy, torch
 
@@ -84,7 +87,8 @@ def moved(threads, size):
 
 TRAINING = RATES + """
 torch.set_num_threads(len(os.sched_getaffinity(0)))
-model = torch.nn.Sequential(torch.nn.Linear(512, 768, bias=False), torch.nn.ReLU(), torch.nn.Linear(768, 64, bias=False))
+model = torch.nn.Sequential(torch.nn.Linear(512, 768, bias=False), torch.nn.ReLU(),
+                            torch.nn.Linear(768, 64, bias=False))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 data = torch.randn(256, 512)
 from tare.torch import operators
@@ -123,7 +127,8 @@ def test_no_library_beats_the_peaks_and_none_is_far_below(truth, bench):
     for name in ("f32", "f64", "f16", "bf16", "int8"):
         truth.check("run:run.peaks." + name, peaks[name], found[name][0])
     truth.check("run:run.peak_flops_per_second", run["peak_flops_per_second"], (found["f32"][0], 3 * found["f32"][1]))
-    truth.check("run:run.peak_bytes_per_second", run["peak_bytes_per_second"], (0.9 * found["memory"][0], 5 * found["memory"][1]))
+    truth.check("run:run.peak_bytes_per_second", run["peak_bytes_per_second"],
+                (0.9 * found["memory"][0], 5 * found["memory"][1]))
     assert [level["name"] for level in peaks["levels"]][-1] == "memory"
     for level in peaks["levels"]:
         if found.get(level["name"]):
@@ -168,7 +173,8 @@ import glob, onnxruntime, os
 print(glob.glob(os.path.join(os.path.dirname(onnxruntime.__file__), "capi", "libonnxruntime.so*"))[0])
 """).out.strip()
     for _ in range(5):  # without rates where other processes made the profiled runs slower than the others
-        done = bench.call(bench.command, "model", "--json", "-n", "10", "--threads", "1", "--runtime", runtime, "products.onnx")
+        done = bench.call(bench.command, "model", "--json", "-n", "10", "--threads", "1", "--runtime", runtime,
+                          "products.onnx")
         layers = json.loads(done.out)["measured"]["layers"]
         if layers["profile_slowdown"] <= 1.5:
             break
@@ -185,7 +191,8 @@ print(glob.glob(os.path.join(os.path.dirname(onnxruntime.__file__), "capi", "lib
     assert len(rows) == 3
     for row in rows:
         least = max(operations / peaks["f32"], least_seconds(peaks["levels"], row["bytes"]))
-        truth.check("model:measured.layers.rows[].bytes", row["bytes"], (size * 2 / 3, size))  # the weights may be the runtime's
+        # The weights may be the runtime's.
+        truth.check("model:measured.layers.rows[].bytes", row["bytes"], (size * 2 / 3, size))
         truth.check("model:measured.layers.rows[].flops_per_second", row["flops_per_second"],
                     operations / (row["time_ns"] / 1e9))
         truth.check("model:measured.layers.rows[].of_roof", row["of_roof"], least / (row["time_ns"] / 1e9))

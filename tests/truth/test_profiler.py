@@ -1,5 +1,5 @@
-"""tare.profiler, the drop-in for torch.profiler, and the summary of tare's PyTorchProfiler: a program that times itself,
-allocates known sizes and computes products of known cost."""
+"""tare.profiler, the drop-in for torch.profiler, and the summary of tare's PyTorchProfiler: a program that times
+itself, allocates known sizes and computes products of known cost."""
 import json
 import time
 
@@ -24,11 +24,12 @@ FIGURES = [
     Figure("profiler:key_averages[].cpu_memory_usage", "bytes allocated less bytes freed (`CPU Mem`)", SIZES, exact),
     Figure("profiler:key_averages[].self_cpu_memory_usage", "the same, without what is called", SIZES, exact),
     Figure("profiler:key_averages[].flops", "FLOPs of a product (`Total FLOPs`)", "2 m n k by hand", exact),
-    Figure("profiler:key_averages[].input_shapes", "shapes of an operator's inputs", "the program's own tensors", exact),
+    Figure("profiler:key_averages[].input_shapes", "shapes of an operator's inputs", "the program's own tensors",
+           exact),
     Figure("profiler:events[].cpu_time_total", "time of one call", CLOCK, TIME),
     Figure("profiler:events[].count", "calls one by one", COUNT, exact),
-    Figure("profiler:trace.memory_events", "`[memory]` events of the exported trace", "allocations that the program keeps",
-           exact),
+    Figure("profiler:trace.memory_events", "`[memory]` events of the exported trace",
+           "allocations that the program keeps", exact),
     Figure("profiler:trace.bytes", "bytes of these events", SIZES, exact),
     Figure("profiler:trace.shapes", "products with `Input Dims` in the exported trace", COUNT, exact),
     Figure("profiler:trace.python_functions", "`python_function` events of the program's own function", COUNT, exact),

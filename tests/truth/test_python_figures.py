@@ -13,7 +13,8 @@ HAND = "arithmetic by hand"
 MIB = 1 << 20
 BLOCK = {
     "cpu_s": ("CPU time of its thread", "`time.thread_time()`, just inside and just outside", bracketed(0.02)),
-    "process_cpu_s": ("CPU time of the process meanwhile", "`time.process_time()`, just inside and just outside", bracketed(0.02)),
+    "process_cpu_s": ("CPU time of the process meanwhile", "`time.process_time()`, just inside and just outside",
+                      bracketed(0.02)),
     "process_cpu_percent": ("the same over its time", "both clocks, just inside and just outside", bracketed(0.02)),
     "self_s": ("time outside of inner blocks", CLOCK, bracketed(0.02)),
     "excluded_s": ("other measurements inside it", "the program makes none", exact),
@@ -47,15 +48,19 @@ MODEL = {
     "warmup.first_ms": ("the first run", CALLS, bracketed()),
     "warmup.seconds": ("all of them", CALLS, bracketed()),
     "latency.samples[]": ("each timed run", CALLS, bracketed()),
-    "latency.intervals.p50.low": ("95 % interval of the median", "order statistics that the binomial distribution tells", exact),
-    "latency.intervals.p50.high": ("95 % interval of the median", "order statistics that the binomial distribution tells", exact),
+    "latency.intervals.p50.low": ("95 % interval of the median",
+                                  "order statistics that the binomial distribution tells", exact),
+    "latency.intervals.p50.high": ("95 % interval of the median",
+                                   "order statistics that the binomial distribution tells", exact),
     "latency.outliers.mild": ("runs beyond Tukey's inner fences", "quartiles by `statistics.quantiles()`", exact),
     "latency.outliers.severe": ("runs beyond Tukey's outer fences", "quartiles by `statistics.quantiles()`", exact),
     "throughput.rates[]": ("runs a second, of each window", CALLS, bracketed(0.05)),
     "throughput.windows": ("how many windows", "length of the list", exact),
     "throughput.runs_per_window": ("runs of each", "calls of the model, all windows together", at_most),
-    "throughput.interval.low": ("95 % interval of the median rate, in samples", "order statistics, by hand", relative(1e-9)),
-    "throughput.interval.high": ("95 % interval of the median rate, in samples", "order statistics, by hand", relative(1e-9)),
+    "throughput.interval.low": ("95 % interval of the median rate, in samples", "order statistics, by hand",
+                                relative(1e-9)),
+    "throughput.interval.high": ("95 % interval of the median rate, in samples", "order statistics, by hand",
+                                 relative(1e-9)),
     "compute.flops_per_parameter_byte": ("FLOPs over parameter bytes", HAND, relative(1e-9)),
     "model.activation_bytes": ("most that tensors of a run take at a time", HAND, exact),
     "model.precision.executed.operators.fp32": ("operators that multiply, in float32", HAND, exact),
@@ -66,14 +71,19 @@ MODEL = {
     "memory.peak": ("most memory", "VmHWM of /proc/self/status behind the runs", at_most),
     "memory.process_peak": ("most memory of the process", "VmHWM of /proc/self/status behind the runs", at_most),
     "memory.average": ("mean memory", "between the memory before and the peak", bracketed(0.001)),
-    "memory.process_average": ("mean memory of the process", "between the memory before and the peak", bracketed(0.001)),
+    "memory.process_average": ("mean memory of the process", "between the memory before and the peak",
+                               bracketed(0.001)),
     "cpu.cpus": ("CPUs that may be used", "`os.sched_getaffinity()`", exact),
-    "cpu.process_percent": ("CPU time over wall time", "`time.process_time()` and the clock, at each call", absolute(10, "points")),
-    "cpu.parallelism": ("the same as a number of CPUs", "`time.process_time()` and the clock, at each call", absolute(0.1, "CPUs")),
+    "cpu.process_percent": ("CPU time over wall time", "`time.process_time()` and the clock, at each call",
+                            absolute(10, "points")),
+    "cpu.parallelism": ("the same as a number of CPUs", "`time.process_time()` and the clock, at each call",
+                        absolute(0.1, "CPUs")),
     "cpu.waits_per_run": ("times that a run blocks", "one `time.sleep()` a run", bracketed(0.5)),
     "cpu.page_faults_per_run": ("page faults of a run", "fresh pages that a run touches", bracketed(0.5)),
-    "io.read_calls_bytes": ("bytes of read calls", "what the runs read from /dev/zero, twice what they write", absolute(65536, "bytes")),
-    "io.write_calls_bytes": ("bytes of write calls", "whole runs, each of which writes 1000 to /dev/null", absolute(100, "bytes")),
+    "io.read_calls_bytes": ("bytes of read calls", "what the runs read from /dev/zero, twice what they write",
+                            absolute(65536, "bytes")),
+    "io.write_calls_bytes": ("bytes of write calls", "whole runs, each of which writes 1000 to /dev/null",
+                             absolute(100, "bytes")),
     "machine.cpus": ("CPUs of the machine", "`os.cpu_count()`", exact),
     "machine.memory_bytes": ("memory of the machine", "MemTotal of /proc/meminfo", exact),
 }
@@ -121,7 +131,8 @@ def measured(at):
 
 for at in range(10):
     measured(at)
-rows = [{name: getattr(one, name) for name in dir(one) if not name.startswith("_")} for one in recorder.results("outer")]
+rows = [{name: getattr(one, name) for name in dir(one) if not name.startswith("_")}
+        for one in recorder.results("outer")]
 inner = recorder.results("inner")[0].depth
 sums = recorder.aggregate("outer")
 sums = {name: getattr(sums, name) for name in dir(sums) if not name.startswith("_")}
@@ -138,7 +149,8 @@ def test_blocks(truth, bench):
     done = bench.python(BLOCKS)
     told, rows, sums, inner = json.loads(done.out)
     walls, cpus, everyone = (spans_of(told, clock) for clock in range(3))
-    selves = [(row[6][0] - row[1][0] - (row[5][0] - row[2][0]), row[7][0] - row[0][0] - (row[4][0] - row[3][0])) for row in told]
+    selves = [(row[6][0] - row[1][0] - (row[5][0] - row[2][0]), row[7][0] - row[0][0] - (row[4][0] - row[3][0]))
+              for row in told]
     for at, row in enumerate(rows):
         def check(name, true):
             truth.check("python:Result." + name, row[name], true)
@@ -205,7 +217,8 @@ model(torch.ones(4, 16))
 calls.clear()
 before = status("VmRSS")
 found = tare.ModelProfiler(model).profile(torch.ones(4, 16), num_runs=40)
-print(json.dumps([calls, before, status("VmHWM"), found["warmup"], found["latency"], found["throughput"], found["compute"],
+print(json.dumps([calls, before, status("VmHWM"), found["warmup"], found["latency"], found["throughput"],
+                  found["compute"],
                   found["model"], found["memory"], found["cpu"], found["io"], found["machine"],
                   len(os.sched_getaffinity(0)), os.cpu_count()], default=str))
 """
@@ -220,7 +233,8 @@ def ranks_of(n, share=0.5, missed=0.025):
 
 
 def limits_of(calls, at):
-    """Shortest and longest that a timed call can have been: itself, and from the end of the one before to the next begin."""
+    """Shortest and longest that a timed call can have been: itself, and from the end of the one before to the next
+    begin."""
     return calls[at][1] - calls[at][0], calls[at + 1][0] - calls[at - 1][1]
 
 
@@ -264,7 +278,8 @@ def test_model(truth, bench):
     check("throughput.interval.low", rates["interval"]["low"], 4 * sorted(rates["rates"])[low - 1])
     check("throughput.interval.high", rates["interval"]["high"], 4 * sorted(rates["rates"])[high - 1])
     parameters = 16 * 16 + 16 + 16 * 4 + 4
-    check("compute.flops_per_parameter_byte", compute["flops_per_parameter_byte"], 2 * 4 * (16 * 16 + 16 * 4) / (4 * parameters))
+    check("compute.flops_per_parameter_byte", compute["flops_per_parameter_byte"],
+          2 * 4 * (16 * 16 + 16 * 4) / (4 * parameters))
     check("model.activation_bytes", model["activation_bytes"], 2 * 4 * 16 * 4)
     check("model.precision.executed.operators.fp32", model["precision"]["executed"]["operators"]["fp32"], 2)
     check("model.precision.executed.casts", model["precision"]["executed"]["casts"], 0)

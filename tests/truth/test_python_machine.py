@@ -1,5 +1,5 @@
-"""What ModelProfiler tells of CPU, disks, network, heap and warm-up, and what few figures of other Python classes no other
-file has: against the kernel's counts, clocks around known work, and the files of a made-up machine."""
+"""What ModelProfiler tells of CPU, disks, network, heap and warm-up, and what few figures of other Python classes no
+other file has: against the kernel's counts, clocks around known work, and the files of a made-up machine."""
 import json
 import os
 import statistics
@@ -17,25 +17,30 @@ LOADER, PRODUCTION = "python:DataLoadingProfiler.", "python:ProductionProfiler."
 DISK_NOW = "python:PerformanceProfiler.get_current_system_stats.disk_io_percent"
 FIGURES = [
     Figure(MODEL + "cpu.preempted_percent", "runnable, but other work had the CPU",
-           "the clock less CPU time less sleeps of a known length, beside a process that is busy on the same CPU", bracketed(0.15)),
+           "the clock less CPU time less sleeps of a known length, beside a process that is busy on the same CPU",
+           bracketed(0.15)),
     Figure(MODEL + "cpu.waiting_percent", "neither running nor runnable", "sleeps of a known length and the clock",
            bracketed(0.2)),
-    Figure(MODEL + "cpu.preemptions_per_run", "times that a run is preempted", "ru_nivcsw of " + THREAD, bracketed(0.15)),
+    Figure(MODEL + "cpu.preemptions_per_run", "times that a run is preempted", "ru_nivcsw of " + THREAD,
+           bracketed(0.15)),
     Figure(MODEL + "cpu.disk_faults_per_run", "page faults of a run that read from a disk", "ru_majflt of " + THREAD,
            bracketed(0.05)),
     Figure(MODEL + "cpu.machine_percent", "how busy the machine's CPUs are", FILES, absolute(0.001, "points")),
-    Figure(MODEL + "io.disk_read_bytes", "bytes read from disks", "`/proc/self/io`, read at each call", bracketed(0.02)),
-    Figure(MODEL + "io.disk_written_bytes", "bytes written to disks", "`/proc/self/io`, read at each call", bracketed(0.02)),
+    Figure(MODEL + "io.disk_read_bytes", "bytes read from disks", "`/proc/self/io`, read at each call",
+           bracketed(0.02)),
+    Figure(MODEL + "io.disk_written_bytes", "bytes written to disks", "`/proc/self/io`, read at each call",
+           bracketed(0.02)),
     Figure(MODEL + "io.iowait_percent", "CPUs idle while a disk works", FILES, absolute(0.001, "points")),
     Figure(MODEL + "io.network_received_bytes", "received by all interfaces but the loopback", FILES, exact),
     Figure(MODEL + "io.network_sent_bytes", "sent by all interfaces but the loopback", FILES, exact),
-    Figure(MODEL + "latency.gc.collections", "garbage collections in the timed runs", "`gc.callbacks` of the program, at each call",
-           bracketed()),
+    Figure(MODEL + "latency.gc.collections", "garbage collections in the timed runs",
+           "`gc.callbacks` of the program, at each call", bracketed()),
     Figure(MODEL + "memory.fragmentation", "share of the C library's heap that is free",
            "`malloc_info()` in the last of the runs; every second one of 16,384 blocks is freed", absolute(0.03)),
     Figure(MODEL + "warmup.variation", "standard deviation over mean of its steady runs",
            "`statistics.stdev()` of the program's own clock, wherever steady runs begin", bracketed(0.05)),
-    Figure(DISK_NOW, "how long the busiest disk worked since it was last asked", FILES + " and the program's clock", bracketed()),
+    Figure(DISK_NOW, "how long the busiest disk worked since it was last asked", FILES + " and the program's clock",
+           bracketed()),
     Figure(PRODUCTION + "cpu_percent", "how busy the machine's CPUs were", FILES, absolute(0.001, "points")),
     Figure(PRODUCTION + "user_facing_latency", "the latency as it was given", "the program's own number", exact),
     Figure(LOADER + "requested_batches", "batches asked for", "the program's own number", exact),
@@ -93,7 +98,8 @@ def per_run(limits, runs):
 BUSY = NET + """
 cpu = max(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {cpu})
-other = subprocess.Popen([sys.executable, "-c", "import os\\nwhile os.getppid() == %d: sum(range(10000))" % os.getpid()])
+other = subprocess.Popen([sys.executable, "-c",
+                          "import os\\nwhile os.getppid() == %d: sum(range(10000))" % os.getpid()])
 
 def read():
     used = resource.getrusage(resource.RUSAGE_THREAD)
@@ -125,7 +131,8 @@ def test_one_cpu_and_other_work(truth, bench):
     assert cpu["preempted_percent"] > 10, cpu  # the other process has its share
     truth.check(MODEL + "cpu.waiting_percent", cpu["waiting_percent"],
                 (100 * 0.02 * runs / wall[1], 100 * 0.02 * runs / wall[0]))
-    truth.check(MODEL + "cpu.preemptions_per_run", cpu["preemptions_per_run"], per_run(at.between(at.used, runs, 2), runs))
+    truth.check(MODEL + "cpu.preemptions_per_run", cpu["preemptions_per_run"],
+                per_run(at.between(at.used, runs, 2), runs))
 
 
 DISKS = NET + """
@@ -197,7 +204,8 @@ static int opened(const char *name, const char *path, int flags, mode_t mode)
 }
 
 #define OPEN(name) int name(const char *path, int flags, ...) \\
-{ va_list more; va_start(more, flags); mode_t mode = va_arg(more, mode_t); va_end(more); return opened(#name, path, flags, mode); }
+{ va_list more; va_start(more, flags); mode_t mode = va_arg(more, mode_t); va_end(more); \\
+  return opened(#name, path, flags, mode); }
 OPEN(open)
 OPEN(open64)
 """
@@ -240,7 +248,8 @@ def read():
 def machine():
     row = "%6s: %012d 0 0 0 0 0 0 0 %012d 0 0 0 0 0 0 0\\n"
     return (tell("stat", "cpu  %012d 0 %012d %012d %012d 0 0 0 0 0\\n" % (2 * now, now, 5 * now, 2 * now)) +
-            tell("dev", "Inter-| Receive | Transmit\\n face |bytes packets |bytes packets\\n" + row % ("lo", 7777 * now, 7777 * now) +
+            tell("dev", "Inter-| Receive | Transmit\\n face |bytes packets |bytes packets\\n" +
+                 row % ("lo", 7777 * now, 7777 * now) +
                  row % ("eth0", 3000 * now, 500 * now) + row % ("wlan0", 30 * now, 5 * now)))
 
 def work():
@@ -347,7 +356,8 @@ def collate(rows):
 outside = clock()
 told = [tare.DataLoadingProfiler().profile_dataloader(Loader(), 20)]
 ended = clock()
-told.append(tare.DataLoadingProfiler().profile_dataloader(torch.utils.data.DataLoader(Data(), batch_size=4, collate_fn=collate), 8))
+loader = torch.utils.data.DataLoader(Data(), batch_size=4, collate_fn=collate)
+told.append(tare.DataLoadingProfiler().profile_dataloader(loader, 8))
 keys = ("requested_batches", "total_batches", "startup_time", "total_time", "avg_preprocessing_time")
 print(json.dumps([outside, ended, spans, [{key: one[key] for key in keys} for one in told]]))
 """
@@ -370,7 +380,8 @@ import json, os, time, tare
 """ + MADE + """
 def disks(busy):
     row = " 254 0 %s 1 1 8 1 1 1 8 1 0 %012d 9 0 0 0 0 0 0\\n"
-    tell("diskstats", row % ("loop0", 9 * busy) + row % ("vda", busy) + row % ("vda1", 3 * busy) + row % ("sdb", busy // 2))
+    tell("diskstats", row % ("loop0", 9 * busy) + row % ("vda", busy) + row % ("vda1", 3 * busy)
+         + row % ("sdb", busy // 2))
 
 disks(1000)
 told, profiler = [], tare.PerformanceProfiler()

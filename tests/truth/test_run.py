@@ -1,5 +1,5 @@
-"""The run itself, its processes and threads, tracks, aggregates, and what recording cost: a C program that counts and times
-its own events, and programs that end, overflow and leave spans open in known ways."""
+"""The run itself, its processes and threads, tracks, aggregates, and what recording cost: a C program that counts and
+times its own events, and programs that end, overflow and leave spans open in known ways."""
 import json
 import os
 import pathlib
@@ -23,7 +23,8 @@ FIGURES = [
     Figure("doctor:partly", "checks that found some of it", "the rows of the same output, counted", exact),
     Figure("doctor:fails", "checks that found nothing", "the rows of the same output, counted", exact),
     Figure("run:run.elapsed_ns", "how long the run took", OUTSIDE, bracketed()),
-    Figure("run:run.start_realtime_ns", "when it began", "`time.time_ns()` before `tare run` and in the program", bracketed()),
+    Figure("run:run.start_realtime_ns", "when it began", "`time.time_ns()` before `tare run` and in the program",
+           bracketed()),
     Figure("run:run.cpus", "CPUs of the machine", "`os.cpu_count()`", exact),
     Figure("run:run.memory_bytes", "memory of the machine", "MemTotal of `/proc/meminfo`", exact),
     Figure("run:run.exit_status", "exit status of the program", "`sys.exit(7)` in the program", exact),
@@ -31,7 +32,8 @@ FIGURES = [
     Figure("run:run.dropped_spans", "spans that found no room", "spans made less spans read; the collector was stopped "
            "meanwhile", exact),
     Figure("run:run.rotated_spans", "spans removed by `--last`", "spans made less spans read", exact),
-    Figure("run:run.damaged_spans", "spans in blocks that cannot be read", "spans made less spans read, a byte of the file "
+    Figure("run:run.damaged_spans", "spans in blocks that cannot be read",
+           "spans made less spans read, a byte of the file "
            "flipped", exact),
     Figure("run:run.damaged_blocks", "blocks that cannot be read", "one byte flipped", exact),
     Figure("run:run.damaged_bytes", "bytes that cannot be read", "size of the file", at_most),
@@ -44,18 +46,23 @@ FIGURES = [
     Figure("run:tare.aggregate_calls", "calls of aggregate spans", COUNT, exact),
     Figure("run:tare.aggregate_timed", "of these, timed ones", COUNT + "; one in 16 at random, 60 to 140 of 1,600",
            bracketed()),
-    Figure("run:tare.pair_ns", "cost of a span", "a loop of empty spans against the same loop without, CPU time", relative(0.5)),
-    Figure("run:tare.next_ns", "cost of a chained span", "a loop of chained spans against the same loop without, CPU time",
-           relative(0.6)),
-    Figure("run:tare.aggregate_ns", "cost of an aggregate span", "a loop of aggregate spans against the same loop without, "
+    Figure("run:tare.pair_ns", "cost of a span", "a loop of empty spans against the same loop without, CPU time",
+           relative(0.5)),
+    Figure("run:tare.next_ns", "cost of a chained span",
+           "a loop of chained spans against the same loop without, CPU time", relative(0.6)),
+    Figure("run:tare.aggregate_ns", "cost of an aggregate span",
+           "a loop of aggregate spans against the same loop without, "
            "CPU time", relative(0.6)),
-    Figure("run:tare.inner_ns", "of a span's cost, the part inside it", "cost of a whole span, measured by a loop", at_most),
-    Figure("run:tare.own_ns", "time that recording took", "events times their cost as measured by loops", relative(0.6)),
-    Figure("run:tare.taken_off_ns", "recording time subtracted from self times", "sum of raw_self_ns less self_ns", relative(0.01)),
+    Figure("run:tare.inner_ns", "of a span's cost, the part inside it", "cost of a whole span, measured by a loop",
+           at_most),
+    Figure("run:tare.own_ns", "time that recording took", "events times their cost as measured by loops",
+           relative(0.6)),
+    Figure("run:tare.taken_off_ns", "recording time subtracted from self times", "sum of raw_self_ns less self_ns",
+           relative(0.01)),
     Figure("run:tare.recorded_ns", "time from a thread's first to its last event", CLOCK, TIME),
     Figure("run:tare.share", "own_ns of recorded_ns", "arithmetic", relative(1e-6)),
-    Figure("run:tare.collector_cpu_ns", "CPU time of the collector", "`wait4` of `tare run` less the program's own CPU time",
-           at_most),
+    Figure("run:tare.collector_cpu_ns", "CPU time of the collector",
+           "`wait4` of `tare run` less the program's own CPU time", at_most),
     Figure("run:tare.sampler_cpu_ns", "of that, sampling", "the collector's CPU time", at_most),
     Figure("run:tare.longest_interval_ns", "longest time between samples", "length of the run", at_most),
     Figure("run:threads[].events", "events of a thread", COUNT, exact),
@@ -63,7 +70,8 @@ FIGURES = [
     Figure("run:threads[].last_at_ns", "a thread's last event", CLOCK, INSTANT),
     Figure("run:threads[].dropped_spans", "spans of a thread that found no room", "spans made less spans read", exact),
     Figure("run:processes[].threads", "threads of a process that recorded", COUNT, exact),
-    Figure("run:processes[].dropped_spans", "spans of a process that found no room", "spans made less spans read", exact),
+    Figure("run:processes[].dropped_spans", "spans of a process that found no room", "spans made less spans read",
+           exact),
     Figure("run:processes[].joined_at_ns", "when a process began to record", CLOCK, INSTANT),
     Figure("run:processes[].left_at_ns", "when a process ended", OUTSIDE, INSTANT),
     Figure("run:marks[].first_at_ns", "first time of a mark", WALL, INSTANT),
@@ -71,7 +79,8 @@ FIGURES = [
     Figure("run:counters[].first_at_ns", "first value of a counter", WALL, INSTANT),
     Figure("run:counters[].last_at_ns", "last value of a counter", WALL, INSTANT),
     Figure("run:tracks[].calls", "complete spans of a name on a track", COUNT, exact),
-    Figure("run:tracks[].total_ns", "their time", "start and end as the program set them, in nanoseconds of its clock", TIME),
+    Figure("run:tracks[].total_ns", "their time", "start and end as the program set them, in nanoseconds of its clock",
+           TIME),
     Figure("run:tracks[].self_ns", "their time: they do not nest", "the same", TIME),
     Figure("run:tracks[].min_ns", "the shortest", "the same", TIME),
     Figure("run:tracks[].mean_ns", "their mean", "the same", TIME),
@@ -94,7 +103,8 @@ FIGURES = [
     Figure("run:spans[].still_open", "spans open at the end", "`os._exit()` inside two spans", exact),
     Figure("run:spans[].continued", "parts of calls that began elsewhere", "generators that the program leaves open",
            exact),
-    Figure("run:spans[].left_open", "spans closed by the end of one around them", "one span begun and never ended", exact),
+    Figure("run:spans[].left_open", "spans closed by the end of one around them", "one span begun and never ended",
+           exact),
 ]
 
 # Counts, times and costs of everything in tare.h, as this program itself counts and measures them.
@@ -145,7 +155,8 @@ int main(void)
     double inside_first = NS(CLOCK_MONOTONIC);
     printf("{");
     double empty = LOOP(N, );
-    printf("\"pair\": %.3f", LOOP(N, { static tare_site s = TARE_SITE("empty"); tare_begin(&s); tare_end(&s); }) - empty);
+    printf("\"pair\": %.3f",
+           LOOP(N, { static tare_site s = TARE_SITE("empty"); tare_begin(&s); tare_end(&s); }) - empty);
     TARE_BEGIN("chain");
     printf(", \"next\": %.3f", LOOP(N, { static tare_site s = TARE_SITE("link"); tare_next(&s); }) - empty);
     TARE_END();
@@ -181,7 +192,8 @@ int main(void)
     uint64_t at = tare_now();
     for (int i = 0; i < 50; i++) {
         double ns = 20e3 + 1e3 * (i * 13 % 50);
-        tare_complete_span span = {.track = track, .start = at, .end = at + (uint64_t)(ns * rate), .id = (uint64_t)(i + 1),
+        tare_complete_span span = {.track = track, .start = at, .end = at + (uint64_t)(ns * rate),
+                                   .id = (uint64_t)(i + 1),
                                    .parent = i % 5 == 0 && i ? (uint64_t)i : 0, .flow = i % 2 ? 9 : 0};
         tare_complete_name("kernel", &span);
         at = span.end;
@@ -198,8 +210,9 @@ int main(void)
     double inside_last = NS(CLOCK_MONOTONIC);
     TARE_END();
     double last = NS(CLOCK_MONOTONIC);
-    printf(", \"recorded\": [%.0f, %.0f], \"cpu\": %.9f, \"at\": [%.0f, %.0f, %.0f, %.0f]}\n", inside_last - inside_first,
-           last - first, seconds(CLOCK_PROCESS_CPUTIME_ID), first, inside_first, inside_last, last);
+    printf(", \"recorded\": [%.0f, %.0f], \"cpu\": %.9f, \"at\": [%.0f, %.0f, %.0f, %.0f]}\n",
+           inside_last - inside_first, last - first,
+           seconds(CLOCK_PROCESS_CPUTIME_ID), first, inside_first, inside_last, last);
     return 0;
 }
 """
@@ -287,14 +300,16 @@ def test_everything_of_the_c_api(truth, bench, c_program):
         truth.check("run:tracks[]." + key, kernel[key], quantiles(times, share))
 
     cells = {row["name"]: row for row in report["aggregates"]}
-    truth.check("run:aggregates[].calls", [cells[name]["calls"] for name in ("cell", "waits", "sometimes")], [n, 100, 1600])
+    truth.check("run:aggregates[].calls", [cells[name]["calls"] for name in ("cell", "waits", "sometimes")],
+                [n, 100, 1600])
     truth.check("run:aggregates[].timed", [cells[name]["timed"] for name in ("cell", "waits", "sometimes")],
                 [(n, n), (100, 100), (60, 140)])
     low, high = [one[0] for one in own["timed"]], [one[1] for one in own["timed"]]
     for key, of in (("total_ns", sum), ("min_ns", min), ("max_ns", max), ("mean_ns", lambda all: sum(all) / len(all))):
         truth.check("run:aggregates[]." + key, cells["waits"][key], (of(low), of(high)))
     for key, share in (("p50_ns", 0.5), ("p95_ns", 0.95), ("p99_ns", 0.99)):
-        truth.check("run:aggregates[]." + key, cells["waits"][key], (quantiles(low, share)[0], quantiles(high, share)[1]))
+        truth.check("run:aggregates[]." + key, cells["waits"][key],
+                    (quantiles(low, share)[0], quantiles(high, share)[1]))
     truth.check("run:spans[].left_open", [spans[name]["left_open"] for name in ("forgotten", "around")], [1, 0])
 
 

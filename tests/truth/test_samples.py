@@ -147,8 +147,10 @@ def workers_that_stay():
             step(x)
 
 true = {}
-for loop in [called_before, plain, one_ahead, three_ahead_left, accumulated_ahead, stream_ahead] + ([workers_that_stay] if workers
-             else [part, left, left_after, one_step_ahead, joined, two_loaders, accumulated, asked_before_the_update]):
+loops = [called_before, plain, one_ahead, three_ahead_left, accumulated_ahead, stream_ahead]
+loops += [workers_that_stay] if workers else [part, left, left_after, one_step_ahead, joined, two_loaders, accumulated,
+                                              asked_before_the_update]
+for loop in loops:
     done.clear()
     with tare.span(loop.__name__):
         loop()

@@ -1,5 +1,5 @@
-"""Figures of the classes that measure loaders, training steps and models as functions: what they show against clocks inside of
-the very calls that they make, and against arithmetic."""
+"""Figures of the classes that measure loaders, training steps and models as functions: what they show against clocks
+inside of the very calls that they make, and against arithmetic."""
 import json
 import math
 import statistics
@@ -79,7 +79,8 @@ def spin(seconds):
 
 
 def brackets(marks, scale=1.0):
-    """Of (begin, end) in calls: at least the time inside, at most that since the call before ended to when the next began."""
+    """Of (begin, end) in calls: at least the time inside, at most that since the call before ended to when the next
+    began."""
     low = [scale * (end - begin) for begin, end in marks[1:-1]]
     high = [scale * (after[0] - before[1]) for before, after in zip(marks, marks[2:])]
     return low, high
@@ -154,8 +155,8 @@ def test_training(truth):
     training = tare.CodeProfiler(config).profile_training_pipeline(model, loader, 8, step_fn=step)["training"]
     marks = loader.passes[1]
     truth.check(TRAINING + "steps", training["steps"], 8)
-    # A step is from the request for its batch to the next one. At least: from the loader's first to the step's last line;
-    # at most: from the last line of the step before to where the loader makes the next batch.
+    # A step is from the request for its batch to the next one. At least: from the loader's first to the step's last
+    # line; at most: from the last line of the step before to where the loader makes the next batch.
     begins, made = [begun for begun, _ in marks], [ended for _, ended in marks]
     done = [min(end for end in ends if end > at) for at in made[:8]]
     least = [done[i] - begins[i] for i in range(1, 8)]
@@ -168,12 +169,14 @@ def test_training(truth):
     truth.check(TRAINING + "step_time.min", shown["min"], (min(least), min(whole)))
     truth.check(TRAINING + "step_time.max", shown["max"], (max(least), max(whole)))
     truth.check(TRAINING + "throughput", training["throughput"], (n / sum(whole), n / sum(least)))
-    truth.check(TRAINING + "samples_per_second", training["samples_per_second"], (8 * n / sum(whole), 8 * n / sum(least)))
+    truth.check(TRAINING + "samples_per_second", training["samples_per_second"],
+                (8 * n / sum(whole), 8 * n / sum(least)))
     loading = training["phases"]["data_loading"]
     low = [made[i] - begins[i] for i in range(1, 8)]
     most = [done[i] - 0.004 - done[i - 1] for i in range(1, 8)]  # a step spins for so long
     truth.check(TRAINING + "phases.data_loading.mean_s", loading["mean_s"], (sum(low) / n, sum(most) / n))
-    truth.check(TRAINING + "phases.data_loading.share_percent", loading["share_percent"], 100 * loading["mean_s"] / shown["mean"])
+    truth.check(TRAINING + "phases.data_loading.share_percent", loading["share_percent"],
+                100 * loading["mean_s"] / shown["mean"])
 
 
 def test_contest(truth):
@@ -239,8 +242,8 @@ def test_diagnoses(truth):
             memory=part(peak_ram_mb=ram), system=part(cpu_percent=cpu, disk_io_wait_percent=waiting),
             compute=part(gpu_utilization_percent=gpu))))
     quiet = (16000, 95, 70, 20)
-    cases = {quiet: 0, (16000.1, 95, 70, 20): 1, (16000, 95.1, 70, 20): 1, (16000, 95, 69.9, 20): 1, (16000, 95, 70, 20.1): 1,
-             (16001, 96, 69, 21): 4}
+    cases = {quiet: 0, (16000.1, 95, 70, 20): 1, (16000, 95.1, 70, 20): 1, (16000, 95, 69.9, 20): 1,
+             (16000, 95, 70, 20.1): 1, (16001, 96, 69, 21): 4}
     truth.check("python:diagnose_performance_issues", [found(*case) for case in cases], list(cases.values()))
 
 

@@ -19,13 +19,16 @@ FIGURES = [
     Figure("run:spans[].p99_ns", "99th percentile of all calls", CLOCK + ", sorted", TIME),
     Figure("run:spans[].self_ns", "total less the spans inside it, less the recorder's cost", CLOCK, TIME),
     Figure("run:spans[].raw_self_ns", "total less the spans inside it", CLOCK, TIME),
-    Figure("run:spans[].self_share", "self time of that of all spans", "arithmetic on the program's own times", absolute(0.01)),
+    Figure("run:spans[].self_share", "self time of that of all spans", "arithmetic on the program's own times",
+           absolute(0.01)),
     Figure("run:spans[].run_share", "share of the duration of the run",
            "arithmetic on the program's own times and `run.elapsed_ns`, which has a row of its own", absolute(0.01)),
-    Figure("run:spans[].share", "share of all top-level spans", "arithmetic on the program's own times", absolute(0.01)),
+    Figure("run:spans[].share", "share of all top-level spans", "arithmetic on the program's own times",
+           absolute(0.01)),
     Figure("run:spans[].numbers[].count", "values attached to a span", COUNT, exact),
     Figure("run:spans[].numbers[].sum", "sum of the values attached to a span", "the program's own sum", exact),
-    Figure("run:spans[].numbers[].per_second", "that sum over the span's time", "the program's own sum and clock", TIME),
+    Figure("run:spans[].numbers[].per_second", "that sum over the span's time", "the program's own sum and clock",
+           TIME),
     Figure("run:spans[].numbers[].inspected", "steps that an estimate comes from: none, the sum is of all calls",
            "no shapes were asked for", exact),
     Figure("run:counters[].count", "values of a counter", COUNT, exact),
@@ -94,7 +97,8 @@ def test_spans_counters_and_marks(truth, bench):
         for key, of in (("total_ns", sum), ("min_ns", min), ("max_ns", max), ("mean_ns", statistics.mean)):
             truth.check("run:spans[]." + key, row[key], (of(low[name]), of(high[name])))
         for share, key in ((0.5, "p50_ns"), (0.95, "p95_ns"), (0.99, "p99_ns")):
-            truth.check("run:spans[]." + key, row[key], (quantiles(low[name], share)[0], quantiles(high[name], share)[1]))
+            truth.check("run:spans[]." + key, row[key],
+                        (quantiles(low[name], share)[0], quantiles(high[name], share)[1]))
     for key in ("self_ns", "raw_self_ns"):
         truth.check("run:spans[]." + key, spans["outer"][key],
                     (sum(low["outer"]) - sum(high["inner"]), sum(high["outer"]) - sum(low["inner"])))

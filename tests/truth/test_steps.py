@@ -24,10 +24,12 @@ STEP = {
     "p99_ns": ("99th percentile", CLOCK + ", sorted", TIME),
     "first_ns": ("the first one", CLOCK, TIME),
     "rest_p50_ns": ("median of all but the first", CLOCK + ", sorted", TIME),
-    "per_second": ("job's whole steps over the time in them; of ranks, which do a step together, over that of one", CLOCK, TIME),
+    "per_second": ("job's whole steps over the time in them; of ranks, which do a step together, over that of one",
+                   CLOCK, TIME),
     "slowest[].index": ("which were slowest", "the program's own order", exact),
     "slowest[].duration_ns": ("how long these took", CLOCK, TIME),
-    "slowest[].start_at_ns": ("when these began", CLOCK + ", and `time.time_ns()` beside it, 2 ms for its slewing", TIME),
+    "slowest[].start_at_ns": ("when these began", CLOCK + ", and `time.time_ns()` beside it, 2 ms for its slewing",
+                              TIME),
     "numbers[].count": ("values attached in steps", "the program's own count", exact),
     "numbers[].sum": ("their sum", "the program's own sum", exact),
     "numbers[].per_second": ("their sum over the time in steps; of all ranks together",
@@ -43,7 +45,8 @@ FIGURES = [Figure("run:steps[]." + key, *row) for key, row in STEP.items()] + [
             CLOCK + ": the order statistic that the binomial distribution tells", TIME)
      for name in ("p50", "p95") for end, what in (("low", "lower"), ("high", "upper"))
 ] + [Figure("run:epochs[]." + key, *STEP[key]) for key in STEP if key != "slowest[].index"] + [
-    Figure("run:findings[].figures[].value", "the numbers behind a finding: step-variance, operation, outside-model, straggler",
+    Figure("run:findings[].figures[].value",
+           "the numbers behind a finding: step-variance, operation, outside-model, straggler",
            CLOCK + ", and around its sleeps", bracketed(0.02)),
 ]
 
@@ -100,8 +103,8 @@ def check_durations(truth, table, row, low, high, quantiles=(), partial=0):
 
 
 def coverage(durations, interval, share):
-    """How likely the quantile lies between the two, by their ranks among all durations. The program's clock and the trace's
-    differ by some microseconds: durations that are as close as that have one rank or the other."""
+    """How likely the quantile lies between the two, by their ranks among all durations. The program's clock and the
+    trace's differ by some microseconds: durations that are as close as that have one rank or the other."""
     values, near_ns = sorted(durations), 20_000
     n = len(values)
     low, high = ([at for at in range(n) if abs(values[at] - interval[key]) <= near_ns] or
@@ -177,8 +180,10 @@ def test_steps_that_the_program_tells(truth, bench):
     assert sorted(slow["index"] for slow in epoch["slowest"]) == [0, 1, 2]
     for slow in epoch["slowest"]:
         begin, begun = epochs[slow["index"]][:2]
-        truth.check("run:epochs[].slowest[].duration_ns", slow["duration_ns"], (low[slow["index"]], high[slow["index"]]))
-        truth.check("run:epochs[].slowest[].start_at_ns", slow["start_at_ns"], (begin - start - 2e6, begun - start + 2e6))
+        truth.check("run:epochs[].slowest[].duration_ns", slow["duration_ns"],
+                    (low[slow["index"]], high[slow["index"]]))
+        truth.check("run:epochs[].slowest[].start_at_ns", slow["start_at_ns"],
+                    (begin - start - 2e6, begun - start + 2e6))
     truth.check("run:epochs[].per_second", epoch["per_second"],
                 (3e9 / sum(high), 3e9 / sum(low)))
     truth.check("run:epochs[].numbers[].count", [number["count"] for number in epoch["numbers"]], [18, 90])
@@ -253,8 +258,9 @@ def test_steps_without_a_loader(truth, bench):
     assert found["gain"] == pytest.approx(figures_of(done.json, "outside-model")["share"], rel=0.02)
 
 
-# Batches are asked for between two readings of the clock: before next(), and where the dataset is first asked. Before it
-# trains, the program looks at a batch, and goes through the loader once. Evaluations and checkpoints lie between epochs.
+# Batches are asked for between two readings of the clock: before next(), and where the dataset is first asked. Before
+# it trains, the program looks at a batch, and goes through the loader once. Evaluations and checkpoints lie between
+# epochs.
 EPOCHS = """
 import json, time, torch
 from torch.utils.data import DataLoader, Dataset
@@ -413,8 +419,8 @@ def test_steps_of_a_loop_that_reads_ahead(truth, bench):
     assert sum(one["calls"] for one in rows) == row["count"]
 
 
-# Two workers that are started anew for each of many short epochs, and load for a small part of their time; each batch is
-# timed in the worker.
+# Two workers that are started anew for each of many short epochs, and load for a small part of their time; each batch
+# is timed in the worker.
 IDLE = """
 import json, os, sys, time, torch
 from torch.utils.data import DataLoader, Dataset
@@ -542,7 +548,8 @@ def test_rates_of_two_ranks_are_the_jobs(truth, bench):
     [samples] = row["numbers"]
     truth.check("run:steps[].numbers[].sum", samples["sum"], 2 * 20 * 16)
     # Steps of a rank follow upon one another, so that the time in them is that from its first to its last.
-    truth.check("run:steps[].numbers[].per_second", samples["per_second"], tuple(2 * 16 * 19e9 / time for time in whole))
+    truth.check("run:steps[].numbers[].per_second", samples["per_second"],
+                tuple(2 * 16 * 19e9 / time for time in whole))
     # Rank 1 loads for 40 ms, and the other one waits for it in the backward pass.
     begin = done.json["phases"]["warm_up_steps"]
     figures = figures_of(done.json, "straggler")

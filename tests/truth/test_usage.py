@@ -14,7 +14,8 @@ FIGURES = [
     Figure("run:usage.cores_mean", "CPU time over elapsed time", WAIT4, relative(0.10)),
     Figure("run:usage.cores_max", "most cores in use", "`sched_getaffinity()`, 5 % for the kernel's ticks", at_most),
     Figure("run:usage.cores_allowed", "cores available to the job", "`sched_getaffinity()`", exact),
-    Figure("run:usage.rss_peak_bytes", "peak memory of the largest process", "`ru_maxrss` of `wait4()`", relative(0.01)),
+    Figure("run:usage.rss_peak_bytes", "peak memory of the largest process", "`ru_maxrss` of `wait4()`",
+           relative(0.01)),
     Figure("run:usage.tree_rss_max_bytes", "most memory of all processes at a sample",
            "between what the program holds and the peaks of both processes", bracketed(0.02)),
     Figure("run:usage.memory_allowed_bytes", "memory limit", "`MemTotal` of `/proc/meminfo`", at_most),
@@ -22,8 +23,8 @@ FIGURES = [
     Figure("run:usage.io_write_bytes", "bytes written by calls", IO, bracketed(0.02)),
     Figure("run:usage.disk_read_bytes", "bytes read from disks", "`/proc/self/io` of the program", bracketed(0.02)),
     Figure("run:usage.disk_write_bytes", "bytes written to disks", "`/proc/self/io` of the program", bracketed(0.02)),
-    Figure("run:usage.switches_voluntary", "times a thread waited", "`wait4()`; the program's own count of sleeps at least",
-           bracketed(0.05)),
+    Figure("run:usage.switches_voluntary", "times a thread waited",
+           "`wait4()`; the program's own count of sleeps at least", bracketed(0.05)),
     Figure("run:usage.switches_forced", "times a thread was preempted", "`wait4()`", bracketed(0.05)),
     Figure("run:usage.faults_major", "page faults that waited for a disk", "`wait4()`", bracketed(0.05)),
     Figure("run:usage.threads_max", "threads at once", "the program's own count", exact),
@@ -96,7 +97,8 @@ def test_usage(truth, bench):
     truth.check("run:usage.cpu_seconds", usage["cpu_seconds"], (cpu, cpu + 0.3))  # the launcher's end
     truth.check("run:usage.user_seconds", usage["user_seconds"], user + user_own)
     truth.check("run:usage.system_seconds", usage["system_seconds"], system + system_own)
-    truth.check("run:usage.cores_mean", usage["cores_mean"], usage["cpu_seconds"] / (done.json["run"]["elapsed_ns"] / 1e9))
+    truth.check("run:usage.cores_mean", usage["cores_mean"],
+                usage["cpu_seconds"] / (done.json["run"]["elapsed_ns"] / 1e9))
     cpus = len(os.sched_getaffinity(0))
     truth.check("run:usage.cores_max", usage["cores_max"], 1.05 * cpus)
     truth.check("run:usage.cores_allowed", usage["cores_allowed"], cpus)

@@ -43,7 +43,8 @@ add("sys.modules", """
 """, expect="site")
 add("builtins and threads", """
     import builtins, threading, sys, signal
-    print(sorted(vars(builtins)), [one.name for one in threading.enumerate()], sys.getprofile(), sys.gettrace(), sys.getswitchinterval())
+    print(sorted(vars(builtins)), [one.name for one in threading.enumerate()])
+    print(sys.getprofile(), sys.gettrace(), sys.getswitchinterval())
     print(sys.getrecursionlimit(), sys.displayhook, sys.getallocatedblocks() > 0)
 """, expect="MainThread")
 add("tempfile and cwd", """

@@ -20,7 +20,8 @@ add("zipapp", """
     os.remove("app.pyz")
     sys.exit(code)
 """, expect="__main__ ['x']", status=4)
-for _option in ("-I", "-S", "-E", "-s", *(["-P"] if sys.version_info >= (3, 11) else []), "-O", "-u", "-B", "-q", "-bb"):
+for _option in ("-I", "-S", "-E", "-s", *(["-P"] if sys.version_info >= (3, 11) else []), "-O", "-u", "-B", "-q",
+                "-bb"):
     add("python " + _option, """
         import os, sys
         print(sys.flags)

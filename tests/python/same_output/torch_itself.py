@@ -188,7 +188,8 @@ add_training("threads train", """
     for thread in threads: thread.join()
     # One that waits when the program ends: torch itself may abort where it is still training then.
     trained = threading.Event()
-    threading.Thread(target=lambda: (train(2, *make()), trained.set(), __import__("time").sleep(60)), daemon=True).start()
+    work = lambda: (train(2, *make()), trained.set(), __import__("time").sleep(60))
+    threading.Thread(target=work, daemon=True).start()
     trained.wait(60)
     print("done")
 """, expect="done")

@@ -170,7 +170,8 @@ def architectures(snippet):
     kernel = 4 * 3 * (fill.INPUTS - 2)
     first, last = fill.INPUTS * 16, 16 * fill.CLASSES
     deep = (fill.INPUTS * 32, 32 * 32, 32 * fill.CLASSES)
-    expected = {"simple_mlp": 4 * first + 6 * last, "deep_mlp": 4 * deep[0] + 6 * sum(deep[1:]), "cnn": 4 * kernel + 6 * wide}
+    expected = {"simple_mlp": 4 * first + 6 * last, "deep_mlp": 4 * deep[0] + 6 * sum(deep[1:]),
+                "cnn": 4 * kernel + 6 * wide}
     assert {name: result["flops"] for name, result in done["results"].items()} == {
         name: 5 * 64 * each for name, each in expected.items()}
     assert [line.split()[0] for line in done.lines[1:]] == list(frame.index)

@@ -316,8 +316,8 @@ def specific(snippet):
     import tare.profiler as profiler
     training = _Training()
     with profiler.profile() as prof:
-        done = _run(snippet, preprocess=lambda batch: batch * 2, batch=fill.batch().to(training.device), model=training.model,
-                    criterion=training.criterion, target=training.target)
+        done = _run(snippet, preprocess=lambda batch: batch * 2, batch=fill.batch().to(training.device),
+                    model=training.model, criterion=training.criterion, target=training.target)
     counts = _counts(prof)
     for name in ("data_preprocessing", "forward_pass", "loss_computation"):
         assert counts[name] == 1

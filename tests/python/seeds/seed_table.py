@@ -29,7 +29,8 @@ PLANNED = (
     ("Custom profiling hooks", "`PerformanceProfiler.add_hook`", "test_extend.py::test_a_hook_measures_around_blocks"),
     ("Custom bottleneck rules", "`bottleneck_rule`, `CodeProfiler.add_rule`, `report(rules=)`",
      "test_extend.py::test_rules_of_epochs_and_of_traces"),
-    ("Performance regression detection", "`PerformanceRegressionDetector`", "test_production.py::test_a_regression_is_told"),
+    ("Performance regression detection", "`PerformanceRegressionDetector`",
+     "test_production.py::test_a_regression_is_told"),
     ("Automated optimization", "`ModelOptimizer.optimize_model`, `CodeProfiler.benchmark_optimizations`: applied, "
      "measured, kept only where they help", "test_optimize.py::test_what_helps_is_kept_and_really_faster"),
     ("MLflow, Weights & Biases", "`log_to_mlflow`, `log_to_wandb`", "test_extend.py::test_mlflow_gets_the_figures"),

@@ -86,11 +86,13 @@ def test_rollouts_between_steps(bench):
     share = next(figure["value"] for figure in found["figures"] if figure["name"] == "share")
     assert share == pytest.approx(float(done.out), rel=0.15)
     lines = (bench.folder / "script.py").read_text().splitlines()
-    first, last = (number for number, line in enumerate(lines, 1) if "model(torch.randn(1" in line or "environment" in line)
+    first, last = (number for number, line in enumerate(lines, 1) if "model(torch.randn(1" in line
+                   or "environment" in line)
     assert any(f"script.py:{number}" in found["evidence"] for number in range(first, last + 1)), found
     assert "computed without training" in found["evidence"]
     outside = findings.get("outside-model")  # of the steps themselves: another line
-    assert not outside or not any(f"script.py:{number}," in outside["evidence"] for number in range(first, last + 1)), outside
+    assert not outside or not any(f"script.py:{number}," in outside["evidence"]
+                                  for number in range(first, last + 1)), outside
 
 
 @pytest.mark.parametrize("code", [EVALUATED, ONE_PAUSE], ids=["evaluated", "one pause"])

@@ -1,5 +1,5 @@
-"""Training loops without a DataLoader: a step is a whole iteration, from one optimizer step to the next. Each loop keeps
-its own clock; the steps in the trace are compared with that."""
+"""Training loops without a DataLoader: a step is a whole iteration, from one optimizer step to the next. Each loop
+keeps its own clock; the steps in the trace are compared with that."""
 import json
 import sys
 

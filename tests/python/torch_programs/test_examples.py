@@ -1,4 +1,5 @@
-"""The scripts in examples/ that each hide one problem: under plain `tare run` the first finding names it, and the line."""
+"""The scripts in examples/ that each hide one problem: under plain `tare run` the first finding names it, and the
+line."""
 import pathlib
 import re
 import sys
@@ -10,7 +11,8 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples"
 pytest.importorskip("torch", reason="torch is not installed for this Python")
 
 # script: (finding, first and last line that it may name). Where the program stands is looked at between two of the
-# interpreter's instructions, at safe points: inside a loop of Python that may be a line beside the one that takes the time.
+# interpreter's instructions, at safe points: inside a loop of Python that may be a line beside the one that takes the
+# time.
 HIDDEN = {
     "torch_slow_loader": ("loader-bound", "time.sleep(0.005)", "time.sleep(0.005)"),
     "torch_slow_transform": ("loader-bound", "rows = image.tolist()", "return torch.tensor(rows)"),

@@ -100,7 +100,8 @@ def test_steps_and_epochs(bench, name, callback):
     assert [(row.name, row.count) for row in report.epochs] == [("epoch", epochs)]
     inside = {row.name for row in report.spans if row.kind == "phase" and row.depth > 0}
     assert {"forward", "backward", "optimizer"} <= inside
-    counted = [number for row in [*report.steps, *report.epochs] for number in row.numbers if number["name"] == "samples"]
+    counted = [number for row in [*report.steps, *report.epochs] for number in row.numbers
+               if number["name"] == "samples"]
     assert bool(counted) != (callback and name != "accelerate"), "a callback does not know which batches a step used"
     if name == "accelerate" and callback:
         loss, = [row for row in report.counters if row.name == "loss"]

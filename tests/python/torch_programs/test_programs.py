@@ -368,7 +368,8 @@ def test_marks_and_counters_forge_no_finding(bench):
 
 @pytest.mark.parametrize("carried", [True, False])
 def test_a_graph_that_grows(bench, carried):
-    """A state that is carried from step to step with its graph; the same loop with longer and longer sequences has none."""
+    """A state that is carried from step to step with its graph; the same loop with longer and longer sequences has
+    none."""
     found, _, _ = findings(bench, """
     cell, state = nn.GRUCell(8, 8), torch.zeros(8, 8)
     opt = torch.optim.SGD(cell.parameters(), lr=1e-4)

@@ -1,5 +1,5 @@
-"""What comes after the last step of a loop without a loader, and before the first one of another model: no part of a step,
-and no longer than what was computed in it. Each program keeps its own clock."""
+"""What comes after the last step of a loop without a loader, and before the first one of another model: no part of a
+step, and no longer than what was computed in it. Each program keeps its own clock."""
 import json
 
 import pytest
