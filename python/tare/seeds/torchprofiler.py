@@ -101,19 +101,19 @@ class PyTorchProfiler:
             # torch's own blocks: a step, and the loader's Python code. Neither is work of the model.
             if event.key.startswith(("ProfilerStep", "enumerate(DataLoader)")):
                 continue
-            if _is_of_device(event):
+            if _native.is_of_device(event):
                 if not getattr(event, "is_user_annotation", False):  # a span of the program's, around its kernels
                     kernel = self._kernels.setdefault(event.key, {"calls": 0, "seconds": 0.0})
                     kernel["calls"] += event.count
-                    kernel["seconds"] += _of_device(event, "self_{}_time_total") / 1e6
+                    kernel["seconds"] += _native.of_device(event, "self_{}_time_total") / 1e6
                 continue
             one = self._operations.setdefault(event.key, dict.fromkeys(
                 ("calls", "self_cpu", "cpu", "self_device", "device", "memory"), 0))
             one["calls"] += event.count
             one["self_cpu"] += event.self_cpu_time_total
             one["cpu"] += event.cpu_time_total
-            one["self_device"] += _of_device(event, "self_{}_time_total")
-            one["device"] += _of_device(event, "{}_time_total")
+            one["self_device"] += _native.of_device(event, "self_{}_time_total")
+            one["device"] += _native.of_device(event, "{}_time_total")
             one["memory"] += getattr(event, "self_cpu_memory_usage", 0)
         peak = _native.peak_bytes(profiler)
         if peak is not None:
@@ -177,20 +177,6 @@ class _Steps:
         """Ends a step, for the schedule."""
         if self._profiler is not None:
             self._profiler.step()
-
-
-def _is_of_device(event: Any) -> bool:
-    """Whether the row is of something that ran on a device: a kernel, a copy."""
-    kind = getattr(event, "device_type", None)
-    return kind is not None and getattr(kind, "name", "CPU") != "CPU"
-
-
-def _of_device(event: Any, form: str) -> float:
-    for name in ("device", "cuda"):  # as it was called before torch 2.4
-        value = getattr(event, form.format(name), None)
-        if value is not None:
-            return float(value)
-    return 0.0
 
 
 def free_name(folder: str, name: str, ending: str) -> str:

@@ -43,3 +43,18 @@ def peak_bytes(profiler: Any) -> Optional[int]:
         live += change
         peak = max(peak, live)
     return peak
+
+
+def is_of_device(event: Any) -> bool:
+    """Whether the row is of something that ran on a device: a kernel, a copy."""
+    kind = getattr(event, "device_type", None)
+    return kind is not None and getattr(kind, "name", "CPU") != "CPU"
+
+
+def of_device(event: Any, form: str) -> float:
+    """A figure of the device, by its name in this version of torch; 0 without one."""
+    for name in ("device", "cuda"):  # as it was called before torch 2.4
+        value = getattr(event, form.format(name), None)
+        if value is not None:
+            return float(value)
+    return 0.0

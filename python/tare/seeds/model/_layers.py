@@ -298,7 +298,7 @@ def operators(runner: Any, inputs: Any) -> Any:
             continue
         rows.append({"name": event.key, "calls": event.count, "self_us": event.self_cpu_time_total,
                      "total_us": event.cpu_time_total,
-                     "device_us": _native._of_device(event, "self_{}_time_total"),
+                     "device_us": _native.of_device(event, "self_{}_time_total"),
                      "memory_bytes": getattr(event, "self_cpu_memory_usage", 0)})
     rows.sort(key=lambda row: -max(row["self_us"], row["device_us"]))
     return rows
