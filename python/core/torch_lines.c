@@ -2,7 +2,6 @@
  * where it stands, at its next safe point; the time since its last look goes to that line. Nothing is interrupted.
  * The ticker is a thread of its own that runs no Python code; looks are the main thread's, with the interpreter's lock.
  * Must not know torch. */
-#define _GNU_SOURCE
 #include "torch.h"
 
 #include <dlfcn.h>
