@@ -23,6 +23,13 @@ class ProfilerAction(enum.Enum):
     RECORD_AND_SAVE = 3
 
 
+def _sentence(fault: str, *words: Optional[str]) -> str:
+    """The command's sentence about a setting; what C has no text for is escaped in it."""
+    plain = (None if one is None else one.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+             for one in words)
+    return setting_error(fault, *plain)
+
+
 def _near(name: str, names: Iterable[str], cutoff: float = 0.6) -> Optional[str]:
     return next(iter(difflib.get_close_matches(name, list(names), 1, cutoff)), None)
 
@@ -151,7 +158,7 @@ def _take(value: Any, name: str, where: str) -> Any:
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {error}") from None
     words = {bool: "true or false", int: "a whole number of 0 or more", str: "a string"}[kind]
-    raise ValueError(setting_error("type", where, name, words))
+    raise ValueError(_sentence("type", where, name, words))
 
 
 def _from_table(folder: str, file: str, table: str) -> Dict[str, Any]:
@@ -160,18 +167,18 @@ def _from_table(folder: str, file: str, table: str) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     refused, pairs = read_settings(path, table)
     if refused:
-        warnings.warn(setting_error("ignored", path, "", refused), stacklevel=3)
+        warnings.warn(_sentence("ignored", path, "", refused), stacklevel=3)
     for key, value, line in pairs:
         name = key.replace("-", "_")
         where = f"{path}:{line}"
         if name in found:
-            raise ValueError(setting_error("twice", where, key))
+            raise ValueError(_sentence("twice", where, key))
         if name in known:
             found[name] = _take(value, name, where)
         elif name not in _COMMAND:
-            raise ValueError(setting_error("unknown", where, key, _near(name, (*known, *_COMMAND))))
+            raise ValueError(_sentence("unknown", where, key, _near(name, (*known, *_COMMAND))))
         if name == "output_dir" and not _is_inside(value, folder):
-            raise ValueError(setting_error("outside", where, name, value))
+            raise ValueError(_sentence("outside", where, name, value))
     return found
 
 
@@ -185,12 +192,12 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
         if name not in known:
             near = _near(name, known, 0.85)
             if near and name not in _COMMAND:
-                raise ValueError(setting_error("misspelt", "", variable, f"TARE_{near.upper()}"))
+                raise ValueError(_sentence("misspelt", "", variable, f"TARE_{near.upper()}"))
             continue
         value: Any = text
         if _type_of(name) is bool:
             if text.lower() not in _YES + _NO:
-                raise ValueError(setting_error("switch", variable, name, text))
+                raise ValueError(_sentence("switch", variable, name, text))
             value = text.lower() in _YES
         elif not text:
             continue  # set to nothing is not set
