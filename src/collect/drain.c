@@ -614,8 +614,8 @@ static void drain_cells(tare__collector *collector, tare__source *source, tare__
 /* ---- one process ------------------------------------------------------------------------------------------- */
 
 /* A thread that ended without its destructors (killed by exec, a raw system call) leaves its chunks; so does
- * one of another PID namespace, whose ids have no meaning here: those are kept until their process ends. If /proc does not
- * show the process, nothing is known. */
+ * one of another PID namespace, whose ids have no meaning here: those are kept until their process ends. If /proc
+ * does not show the process, nothing is known. */
 static bool thread_is_gone(const tare__source *source, int32_t tid)
 {
     char path[64];

@@ -584,7 +584,7 @@ def test_a_million_spans_make_a_small_page(show, pages, name):
 
 
 def test_tables_have_every_column_that_the_schema_shows(show):
-    """With its label, what it means, and figures at the right; without one that no row has, and that does not say why."""
+    """With its label, what it means, and figures at the right; not one that no row has without a reason."""
     page = show("phased")
     data = data_of(page)
     tables = [name for name, table in data.items() if isinstance(table, dict) and table.get("about") and table["rows"]]

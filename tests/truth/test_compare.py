@@ -26,7 +26,8 @@ FIGURES = [
     Figure("compare:figures[].baseline_samples", "samples of the baseline that were tested", SIDES, exact),
     Figure("compare:figures[].candidate_samples", "samples of the candidate that were tested", SIDES, exact),
     Figure("compare:figures[].cost", "what the change adds to the run", SIDES, relative(1e-9)),
-    Figure("compare:figures[].change", "candidate over baseline, less 1; of pairs their Hodges-Lehmann ratio", SIDES, DIGITS),
+    Figure("compare:figures[].change", "candidate over baseline, less 1; of pairs their Hodges-Lehmann ratio", SIDES,
+           DIGITS),
     Figure("compare:figures[].low", "lower end of the 95 % interval of the change",
            "ratios that the test does not reject", DIGITS),
     Figure("compare:figures[].high", "upper end of the 95 % interval of the change",
@@ -342,7 +343,8 @@ def test_one_run_a_side(bench, truth):
 def test_one_run_among_several(bench, truth):
     before = many_runs(5, 6, {})
     after = one_run(6, 1, 50)
-    done = compare(bench, "--baseline", *[write(bench, f"{i}.json", rows) for i, rows in enumerate(before)], "--candidate",
+    done = compare(bench, "--baseline", *[write(bench, f"{i}.json", rows) for i, rows in enumerate(before)],
+                   "--candidate",
                    write(bench, "one.json", after))
     base = join(before)
     for row in done["figures"]:

@@ -89,8 +89,8 @@ for epoch in range(6):
     times.append(time.monotonic())
 print((times[-1] - times[0]) / (len(times) - 1))
 """
-# Two loaders for each step; workers that are started for each of the short epochs; an evaluation now and then between the
-# batches of one loop over a loader.
+# Two loaders for each step; workers that are started for each of the short epochs; an evaluation now and then between
+# the batches of one loop over a loader.
 LOADERS = """
 import sys, time, torch
 from torch.utils.data import DataLoader, Dataset
@@ -243,7 +243,8 @@ if __name__ == "__main__":
     ("loader-bound", EVALUATED, ("0",), ("2",)),
     ("loader-bound", LOADERS, ("120", "0.02", "0.001", NONE, "pairs"), ("120", "0.02", "0.001", LASTING, "pairs")),
     ("loader-bound", LOADERS, ("8", "0.005", "0.001", TWO, "-"), ("8", "0.005", "0.001", LASTING, "-")),
-    ("loader-bound", LOADERS, ("120", "0.03", "0.005", NONE, "evaluates"), ("120", "0.03", "0.005", LASTING, "evaluates")),
+    ("loader-bound", LOADERS, ("120", "0.03", "0.005", NONE, "evaluates"),
+     ("120", "0.03", "0.005", LASTING, "evaluates")),
     ("worker-restarts", LOADERS, ("8", "0.0005", "0.02", TWO, "-"), ("8", "0.0005", "0.02", LASTING, "-")),
     ("data-loading", SPANS, ("now",), ("ahead",)),
     ("data-loading", RANKS, ("now",), ("ahead",)),  # one of two ranks loads slowly, and the other waits for it
@@ -253,8 +254,8 @@ if __name__ == "__main__":
     ("straggler", UNEVEN, ("more",), ("same",)),
     ("step-variance", STEPS, ("slow",), ("even",)),
     ("operation", OPERATION, ("each",), ("none",)),
-], ids=["loader", "only-loading", "evaluated", "pairs", "short-epochs", "evaluates-inside", "restarts", "spans", "ranks",
-        "torch-ranks", "turns", "straggler", "uneven", "steps", "operation"])
+], ids=["loader", "only-loading", "evaluated", "pairs", "short-epochs", "evaluates-inside", "restarts", "spans",
+        "ranks", "torch-ranks", "turns", "straggler", "uneven", "steps", "operation"])
 def test_gains_hold_when_the_advice_is_followed(truth, bench, finding, code, flawed, fixed):
     if "torch" in code:
         pytest.importorskip("torch", reason="torch is not installed for this Python")

@@ -525,7 +525,8 @@ static void workers_that_start_anew(void **state)
         look(t->w);
         if (waits) {
             must_not_find(t->w, "worker-restarts");
-            assert_non_null(strstr(must_find(t->w, "loader-bound")->evidence, "Starting and ending workers took 2.00 s"));
+            assert_non_null(
+                strstr(must_find(t->w, "loader-bound")->evidence, "Starting and ending workers took 2.00 s"));
         } else {
             const tare__finding *finding = must_find(t->w, "worker-restarts");
             ABOUT(figure_of(finding, "starting"), 2);

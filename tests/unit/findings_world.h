@@ -152,8 +152,8 @@ static inline tare__step_row *add_steps(world *w, uint64_t count, double first_s
     double total = first_s + slow_s + (double)(count - 2) * usual_s;
     *row = (tare__step_row){.name = "step", .group = TARE__NO_ROW, .count = count, .job_count = count,
                             .total_ns = total * SECOND, .timed = count, .timed_ns = total * SECOND,
-                            .first_timed = true, .exact = true, .first_ns = first_s * SECOND, .rest_p50_ns = usual_s * SECOND,
-                            .n_slowest = 3};
+                            .first_timed = true, .exact = true, .first_ns = first_s * SECOND,
+                            .rest_p50_ns = usual_s * SECOND, .n_slowest = 3};
     row->each = (tare__durations){usual_s * SECOND, total / (double)count * SECOND,
                                   fmax(first_s, slow_s) * SECOND, usual_s * SECOND, usual_s * SECOND,
                                   slow_s * SECOND};
