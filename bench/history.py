@@ -14,19 +14,19 @@ from figures import TARE, Void
 WRITERS = 8
 
 # The newest ones; what most runs have; what few have; what none has.
-LOOKS = [["-n", "20"], ["--command", "train_7.py"], ["--command", "nothing is called so"], ["--tag", "nightly"],
+QUERIES = [["-n", "20"], ["--command", "train_7.py"], ["--command", "nothing is called so"], ["--tag", "nightly"],
          ["--host", "host3", "--since", "2024-01-01"], ["--revision", "00000000abc"],
          ["--tag", "nightly", "--host", "none"]]
 
 
 def figures(figure, recorder, quick):
     """(figures, what measures them), in order."""
-    looks = [figure("history of 100,000 runs: the slowest of seven lists and filters", "ms", 100),
+    queries = [figure("history of 100,000 runs: the slowest of seven lists and filters", "ms", 100),
              figure("  one figure in the course of 100,000 runs", "ms"), figure("  taking the 100,000 in", "s")]
     keeps = figure("keeping a run: added to `tare run -q -- true`", "ms", 3)
     writers = figure(f"{WRITERS} writers at once: runs lost", "", 0)
     count = 20000 if quick else 100000
-    return [(looks, lambda: look(*looks, recorder, count, 3 if quick else 9)),
+    return [(queries, lambda: query(*queries, recorder, count, 3 if quick else 9)),
             ([keeps], lambda: keep(keeps, recorder, 10 if quick else 60)),
             ([writers], lambda: write(writers, recorder, 5 if quick else 25))]
 
@@ -59,14 +59,14 @@ def lines(count):
                           "figures": {"tare_baseline": 1, "kind": "run", "figures": rows}}) + "\n"
 
 
-def look(slowest, trend, taking_in, recorder, count, times):
+def query(slowest, trend, taking_in, recorder, count, times):
     store, path = recorder.path("runs") + ".db", recorder.path("runs") + ".jsonl"
     with open(path, "w") as out:
         out.writelines(lines(count))
     taking_in.add(tare("history", "import", path, store=store)[0] / 1e3, f"{count:,} runs of five figures")
     os.remove(path)
     worst, name = 0, ""
-    for words in LOOKS:
+    for words in QUERIES:
         taken = statistics.median(tare("history", *words, store=store)[0] for _ in range(times))
         if taken > worst:
             worst, name = taken, " ".join(words)

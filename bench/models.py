@@ -40,8 +40,8 @@ def figures(figure, recorder, quick):
 
 
 def need(module):
-    look = f"import importlib.util as u; exit(not u.find_spec('{module}'))"
-    if not os.path.exists(ONNX) or subprocess.run([ONNX, "-c", look]).returncode:
+    probe = f"import importlib.util as u; exit(not u.find_spec('{module}'))"
+    if not os.path.exists(ONNX) or subprocess.run([ONNX, "-c", probe]).returncode:
         raise Void(f"{ONNX} has no {module}")
 
 
@@ -56,7 +56,7 @@ def timed(*words):
     return time.monotonic() - begin
 
 
-def weigh(path):
+def analyze(path):
     return timed("model", "--static", "--json", path)
 
 
@@ -77,8 +77,8 @@ def large_file(took, memory, folder, rounds):
     with open(path, "r+b") as file:
         for _ in iter(lambda: touch(file), 0):
             pass
-    weigh(path)
-    times = sorted(weigh(path) for _ in range(rounds))
+    analyze(path)
+    times = sorted(analyze(path) for _ in range(rounds))
     took.add(statistics.median(times) * 1e3,
              f"{os.path.getsize(path) / 1e6:.0f} MB; best {times[0] * 1e3:.1f} ms, the process with it")
     memory.add(peak_of_report(path))
@@ -97,7 +97,7 @@ def against_onnx_tool(faster, folder, name, rounds):
     need("onnx_tool")
     path = write(folder, name)
     for _ in range(rounds):
-        whole, start = min(weigh(path) for _ in range(5)), min(timed("version") for _ in range(5))
+        whole, start = min(analyze(path) for _ in range(5)), min(timed("version") for _ in range(5))
         ours = max(whole - start, 1e-5)  # theirs is without its start and imports, too
         done = subprocess.run([ONNX, "-c", COUNT, path, *map(str, ACCEPTED[name])], stdout=subprocess.PIPE, text=True)
         lines = [line.split() for line in done.stdout.splitlines() if line.startswith("COUNTED")]

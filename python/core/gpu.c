@@ -16,12 +16,12 @@
 static tare__nvml nvml;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool tried;
-static tare__error trouble; /* why there is nothing; "": there is */
+static tare__error open_error; /* why there is nothing; "": there is */
 
 static void open_driver(void)
 {
     tried = true;
-    if (tare__nvml_open(&nvml, &trouble) != 0)
+    if (tare__nvml_open(&nvml, &open_error) != 0)
         tare__nvml_close(&nvml);
 }
 
@@ -63,8 +63,8 @@ static tare__nvml_device open_device(long device, char why[WHY_BYTES])
     pthread_mutex_lock(&lock);
     if (!tried)
         open_driver();
-    bool usable = trouble.text[0] == '\0';
-    snprintf(why, WHY_BYTES, "%.*s", WHY_BYTES - 1, trouble.text);
+    bool usable = open_error.text[0] == '\0';
+    snprintf(why, WHY_BYTES, "%.*s", WHY_BYTES - 1, open_error.text);
     pthread_mutex_unlock(&lock);
     if (!usable)
         return NULL;

@@ -160,7 +160,7 @@ static void end_part(part *of)
 
 /* ---- looking for functions --------------------------------------------------------------------------------- */
 
-static bool anyone_looks(void)
+static bool any_chooser(void)
 {
     for (int i = 0; i < running_count; i++)
         if (running[i]->chooser)
@@ -238,7 +238,7 @@ static void halt(counts *self)
     unlist(self);
     if (running_count == 0) {
         tare__py_lines_hooks_off();
-    } else if (self->chooser && !anyone_looks() && tare__py_lines_hooks_on(false)) {
+    } else if (self->chooser && !any_chooser() && tare__py_lines_hooks_on(false)) {
         PyErr_WriteUnraisable(Py_None);
     }
     Py_DECREF(self);
@@ -258,7 +258,7 @@ static PyObject *start(PyObject *object, PyObject *nothing)
         return NULL;
     }
     asking += 2;
-    int failed = tare__py_lines_hooks_on(anyone_looks());
+    int failed = tare__py_lines_hooks_on(any_chooser());
     for (int i = 0; i < self->count && !failed; i++)
         failed = begin_part(&self->parts[i]);
     self->since = tare__py_lines_now();

@@ -51,8 +51,8 @@ tare__py_function *tare__py_lines_meet(PyObject *code);
 
 /* ---- how the interpreter tells (lines_monitoring.c, lines_trace.c before 3.12) ------------------------------ */
 int tare__py_lines_hooks_add(PyObject *module);
-/* Before the first function is watched, and whenever `looking` (at everything that begins) changes. */
-int tare__py_lines_hooks_on(bool looking);
+/* Before the first function is watched, and whenever `discover` (at everything that begins) changes. */
+int tare__py_lines_hooks_on(bool discover);
 void tare__py_lines_hooks_off(void); /* keeps an exception that is set */
 int tare__py_lines_watch(PyObject *code);
 void tare__py_lines_unwatch(PyObject *code);

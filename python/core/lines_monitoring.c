@@ -8,7 +8,7 @@
 
 static PyObject *monitoring, *disable;
 static int tool = -1;     /* -1: the hooks are off */
-static bool looks;        /* everything that begins is told, once */
+static bool discovering;        /* everything that begins is told, once */
 static bool told_to_stop; /* some code has been disabled since all was told again */
 
 /* ---- events ----------------------------------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ static inline PyObject *nothing(void)
 
 static PyObject *not_wanted(void)
 {
-    if (!looks)
+    if (!discovering)
         return nothing();
     told_to_stop = true;
     Py_INCREF(disable);
@@ -41,7 +41,7 @@ static PyObject *on_start(PyObject *module, PyObject *const *arguments, Py_ssize
 {
     (void)module;
     tare__py_function *function = n == 2 ? tare__py_lines_find(arguments[0]) : NULL;
-    if (!function && (!looks || !(function = tare__py_lines_meet(arguments[0]))))
+    if (!function && (!discovering || !(function = tare__py_lines_meet(arguments[0]))))
         return not_wanted();
     tare__py_lines_enter(function, 0);
     return nothing();
@@ -66,7 +66,7 @@ static PyObject *on_resume(PyObject *module, PyObject *const *arguments, Py_ssiz
 {
     (void)module;
     tare__py_function *function = n >= 2 ? tare__py_lines_find(arguments[0]) : NULL;
-    if (!function && (!looks || !(function = tare__py_lines_meet(arguments[0]))))
+    if (!function && (!discovering || !(function = tare__py_lines_meet(arguments[0]))))
         return not_wanted();
     tare__py_lines_enter(function, line_at(function, arguments[1]));
     return nothing();
@@ -153,12 +153,12 @@ static int set_events(long events)
     return done(PyObject_CallMethod(monitoring, "set_events", "il", tool, events));
 }
 
-int tare__py_lines_hooks_on(bool looking)
+int tare__py_lines_hooks_on(bool discover)
 {
     if (tool < 0 && (take_tool() || set_callbacks(true)))
         return -1;
-    looks = looking;
-    if (set_events(events_of[EVERYWHERE] | (looking ? events_of[BEGINNING] : 0)))
+    discovering = discover;
+    if (set_events(events_of[EVERYWHERE] | (discover ? events_of[BEGINNING] : 0)))
         return -1;
     if (!told_to_stop)
         return 0;
@@ -172,7 +172,7 @@ void tare__py_lines_hooks_off(void)
         return;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    looks = false;
+    discovering = false;
     if (set_events(0) || set_callbacks(false) || done(PyObject_CallMethod(monitoring, "free_tool_id", "i", tool)))
         PyErr_WriteUnraisable(monitoring);
     tool = -1;

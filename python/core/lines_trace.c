@@ -28,7 +28,7 @@ static PyTypeObject tracer_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
 };
 
-static bool on, looks;
+static bool on, discovering;
 static PyObject *new_thread;  /* what threading calls in a new thread */
 static PyObject *hook_before; /* what it called before */
 
@@ -48,7 +48,7 @@ static void tell(PyFrameObject *frame, int what)
     PyCodeObject *code = PyFrame_GetCode(frame);
     tare__py_function *function = tare__py_lines_find((PyObject *)code);
     if (what == PyTrace_CALL) {
-        if (!function && looks)
+        if (!function && discovering)
             function = tare__py_lines_meet((PyObject *)code);
         if (function)
             tare__py_lines_enter(function, line_to_go_on(frame, code));
@@ -159,12 +159,12 @@ static int unhook_new_threads(PyObject *threading)
 
 /* ---- on and off ------------------------------------------------------------------------------------------- */
 
-int tare__py_lines_hooks_on(bool looking)
+int tare__py_lines_hooks_on(bool discover)
 {
     PyObject *threading = PyImport_ImportModule("threading");
     if (!threading)
         return -1;
-    looks = looking;
+    discovering = discover;
     int status = 0;
     if (!on) {
         on = true;
@@ -181,7 +181,7 @@ void tare__py_lines_hooks_off(void)
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyObject *threading = PyImport_ImportModule("threading");
-    on = looks = false;
+    on = discovering = false;
     if (each_thread(leave_thread) | (threading ? unhook_new_threads(threading) : -1))
         PyErr_WriteUnraisable(new_thread);
     Py_XDECREF(threading);

@@ -145,13 +145,13 @@ static PyObject *warm_up(PyObject *module, PyObject *arguments, PyObject *named)
     if (!open_loop(&self, most, most_s))
         return NULL;
     tare__steady steady = {.reached = false, .cv = NAN};
-    size_t look_at = least;
+    size_t next_check = least;
     bool fine = true;
     while (fine && !steady.reached && self.n < most && (self.n < least || !time_is_over(&self))) {
         fine = run_once(&self);
-        if (fine && self.n >= look_at) {
+        if (fine && self.n >= next_check) {
             steady = tare__steady_state(self.seconds, self.n);
-            look_at = (size_t)((double)self.n * CHECK_GROWTH) + 1;
+            next_check = (size_t)((double)self.n * CHECK_GROWTH) + 1;
         }
     }
     PyObject *list = fine ? list_of(self.seconds, self.n) : NULL;

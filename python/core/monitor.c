@@ -53,7 +53,7 @@ static PyObject *cuda_ready; /* torch.cuda.is_initialized of a torch that has CU
 static bool cuda_here;       /* somebody else's CUDA: its driver library is in the process */
 
 /* 1: torch with CUDA, its question kept; 0: none; -1: half imported. */
-static int look_for_torch(PyObject *modules)
+static int find_torch(PyObject *modules)
 {
     PyObject *torch = PyDict_GetItemString(modules, "torch"), *version = NULL, *kind = NULL, *cuda = NULL;
     int found = torch ? -1 : 0;
@@ -71,14 +71,14 @@ static int look_for_torch(PyObject *modules)
 }
 
 /* Only when a module has come since. */
-static void look_again(void)
+static void find_cuda(void)
 {
     static Py_ssize_t seen;
     PyObject *modules = PyImport_GetModuleDict();
     if (!modules || PyDict_Size(modules) == seen)
         return;
     seen = PyDict_Size(modules);
-    if (look_for_torch(modules) < 0)
+    if (find_torch(modules) < 0)
         seen = 0;
     void *handle = cuda_ready ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (handle)
@@ -89,7 +89,7 @@ static void look_again(void)
 static bool gpu_in_use(void)
 {
     if (!cuda_ready)
-        look_again();
+        find_cuda();
     if (!cuda_ready)
         return cuda_here;
     PyObject *answer = PyObject_CallNoArgs(cuda_ready);

@@ -78,7 +78,7 @@ static bool reopen(kept_file *file)
     return file->fd >= 0;
 }
 
-static void look_for_fork(void)
+static void check_fork(void)
 {
     if (__builtin_expect(same_process && *same_process, 1))
         return;
@@ -124,7 +124,7 @@ uint64_t tare__py_rss(void)
 {
     static uint64_t page;
     char text[160];
-    look_for_fork();
+    check_fork();
     if (!page)
         page = (uint64_t)sysconf(_SC_PAGESIZE);
     for (int attempt = 0; attempt < 2; attempt++) {

@@ -9,7 +9,7 @@ static PyObject *roots[KEPT]; /* weak references */
 static unsigned n_roots;
 static uint64_t backwards;
 static PyObject
-    *look; /* look(number of the backward, losses of before that still live, this one); NULL: nobody */
+    *callback; /* look(number of the backward, losses of before that still live, this one); NULL: nobody */
 
 static PyObject *living(void)
 {
@@ -32,7 +32,7 @@ static bool ask(PyObject *root)
     torch_quiet quiet = tare__torch_quiet_begin();
     PyObject *before = living();
     PyObject *answer =
-        before ? PyObject_CallFunction(look, "KOO", (unsigned long long)backwards, before, root) : NULL;
+        before ? PyObject_CallFunction(callback, "KOO", (unsigned long long)backwards, before, root) : NULL;
     bool told = answer == Py_True;
     Py_XDECREF(answer);
     Py_XDECREF(before);
@@ -43,7 +43,7 @@ static bool ask(PyObject *root)
 /* What autograd is given to begin from: a tuple of tensors. */
 bool tare__torch_backward_from(PyObject *outputs)
 {
-    if (!look || !PyTuple_Check(outputs) || PyTuple_GET_SIZE(outputs) == 0 || !tare_recording())
+    if (!callback || !PyTuple_Check(outputs) || PyTuple_GET_SIZE(outputs) == 0 || !tare_recording())
         return false;
     PyObject *root = PyTuple_GET_ITEM(outputs, 0);
     backwards++;
@@ -59,13 +59,13 @@ static PyObject *watch(PyObject *module, PyObject *function)
 {
     (void)module;
     Py_INCREF(function);
-    Py_XSETREF(look, function);
+    Py_XSETREF(callback, function);
     Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
     {"torch_graph_watch", watch, METH_O,
-     "torch_graph_watch(look)\n--\n\nlook(number, losses that still live, loss) is called at some "
+     "torch_graph_watch(callback)\n--\n\ncallback(number, losses that still live, loss) is called at some "
      "backwards. It returns whether it told the size of the loss's graph."},
     {NULL, NULL, 0, NULL},
 };

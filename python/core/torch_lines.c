@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_EVERY_NS 20000000
+#define SAMPLE_EVERY_NS 20000000
 #define UNSURE_MAX    64u
 #define DROPPED_MAX   32u
 #define LINES_MAX     128u /* sites; a recorder has some 380 for all */
@@ -226,7 +226,7 @@ static pthread_t ticker;
 static PyThreadState *main_thread; /* where looks happen */
 static pid_t ticking; /* the process that has one; 0: none */
 static atomic_bool asked, ends;
-static uint64_t last_look;
+static uint64_t last_sample;
 
 /* Of the program's, beside this one: it may load in one of them. */
 static void count_threads(void)
@@ -241,18 +241,18 @@ static void count_threads(void)
     told = n;
 }
 
-static int look(void *nothing)
+static int take_sample(void *nothing)
 {
     (void)nothing;
     int saved_errno = errno;
     torch_raised raised = tare__torch_put_aside();
     torch_line line;
-    uint64_t from = last_look;
-    last_look = tare_aggregate_begin();
+    uint64_t from = last_sample;
+    last_sample = tare_aggregate_begin();
     atomic_store(&asked, false);
     settle(false);
-    if (from && last_look > from && tare__torch_line_here(&line))
-        take_line(&line, tare__torch_phase_now(), last_look - from);
+    if (from && last_sample > from && tare__torch_line_here(&line))
+        take_line(&line, tare__torch_phase_now(), last_sample - from);
     if (tare__torch_steps() || tare__torch_in_step()) /* a launcher has threads, too, and trains nothing */
         count_threads();
     tare__torch_put_back(raised);
@@ -262,12 +262,12 @@ static int look(void *nothing)
 
 static void *tick(void *nothing)
 {
-    struct timespec pause = {0, LOOK_EVERY_NS};
+    struct timespec pause = {0, SAMPLE_EVERY_NS};
     while (!atomic_load(&ends)) {
         nanosleep(&pause, NULL);
         if (!tare_recording() || atomic_exchange(&asked, true))
             continue;
-        if (Py_AddPendingCall(look, NULL) != 0)
+        if (Py_AddPendingCall(take_sample, NULL) != 0)
             atomic_store(&asked, false);
         else
             tare__py_break(main_thread);
@@ -286,7 +286,7 @@ static PyObject *start(PyObject *module, PyObject *folder)
         Py_RETURN_NONE;
     atomic_store(&ends, false);
     atomic_store(&asked, false);
-    last_look = 0;
+    last_sample = 0;
     main_thread = tare__py_main_thread();
     sigset_t all, before; /* signals are the program's threads' */
     sigfillset(&all);

@@ -116,7 +116,7 @@ bool tare__in_current_folder(const char *library)
 
 /* Checks a library of this name in a directory of LD_LIBRARY_PATH, and in subdirectories from which the loader takes
  * variants for this processor. 0; else one of them must not be loaded. */
-static int look_in(const char *folder, const char *name, int depth, char real[PATH_MAX], bool *variants,
+static int find_in(const char *folder, const char *name, int depth, char real[PATH_MAX], bool *variants,
                    tare__error *error)
 {
     static const char *const below[] = {"glibc-hwcaps", "x86-64-v2", "x86-64-v3", "x86-64-v4", "power9", "power10",
@@ -138,7 +138,7 @@ static int look_in(const char *folder, const char *name, int depth, char real[PA
     for (size_t i = 0; depth < 4 && i < TARE__COUNT_OF(below); i++) {
         if (snprintf(path, sizeof path, "%s/%s", folder, below[i]) >= (int)sizeof path || access(path, F_OK) != 0)
             continue;
-        int status = look_in(path, name, depth + 1, real, variants, error);
+        int status = find_in(path, name, depth + 1, real, variants, error);
         if (status)
             return status;
     }
@@ -171,7 +171,7 @@ int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error)
         size_t length = strcspn(list, ":;");
         int status = 0;
         if (snprintf(folder, sizeof folder, "%.*s", length ? (int)length : 1, length ? list : ".") < (int)sizeof folder)
-            status = look_in(folder, name, 0, real, &variants, error);
+            status = find_in(folder, name, 0, real, &variants, error);
         if (status)
             return status;
         if (!found && real[0] && is_ours(real)) {
@@ -184,7 +184,7 @@ int tare__library_find(const char *name, char out[PATH_MAX], tare__error *error)
             break;
         list += length + 1;
         if (!*list) { /* "a:" ends with an empty entry */
-            status = look_in(".", name, 0, real, &variants, error);
+            status = find_in(".", name, 0, real, &variants, error);
             if (status)
                 return status;
         }

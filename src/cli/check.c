@@ -177,15 +177,15 @@ static int show_answer(const check_settings *settings, const tare__check *check,
                        const tare__check_names *names, tare__error *error)
 {
     tare__text text = {0};
-    tare__emit_options look = {.all = settings->all};
+    tare__emit_options style = {.all = settings->all};
     bool terminal = !settings->output && isatty(STDOUT_FILENO);
-    tare__view_suit(&look, STDOUT_FILENO, terminal);
+    tare__view_suit(&style, STDOUT_FILENO, terminal);
     if (settings->json)
-        tare__emit_check_json(check, names, look.pretty, &text);
+        tare__emit_check_json(check, names, style.pretty, &text);
     else if (!settings->quiet)
-        tare__emit_check_text(check, names, &look, &text);
+        tare__emit_check_text(check, names, &style, &text);
     int status = settings->json || !settings->quiet
-                     ? write_text(&text, !settings->json, look.colour, settings->output, error)
+                     ? write_text(&text, !settings->json, style.colour, settings->output, error)
                      : 0;
     tare__text_free(&text);
     return status;
@@ -259,7 +259,7 @@ static int show(const check_settings *settings, const tare__check *check, const 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
 /* A baseline that was saved once grows old with its machine: recent runs show whether it has. Those that cannot be
  * read are no failure of the check. */
-static void look_for_drift(const check_settings *settings, tare__check *check)
+static void check_drift(const check_settings *settings, tare__check *check)
 {
     tare__check_options options = options_of(settings);
     tare__check_window window;
@@ -289,7 +289,7 @@ static int check(const check_settings *settings, const tare__figures *base, cons
         tare__check_fail_again(made, error->text);
     if (made->unconfirmed && (settings->quiet || settings->json || settings->output))
         tare__cli_say(ME, "%s", error->text);
-    look_for_drift(settings, made);
+    check_drift(settings, made);
     status = show(settings, made, names, error);
     bool passed = tare__check_passed(made);
     tare__check_free(made);

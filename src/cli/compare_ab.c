@@ -184,7 +184,7 @@ static double min_change(const rounds *all)
     return isnan(all->options->min_change) ? TARE__GATE_SHARE_TURN : all->options->min_change;
 }
 
-static void look(rounds *all, tare__cli_ab_result *result)
+static void test_round(rounds *all, tare__cli_ab_result *result)
 {
     tare__compare_ab *ab = &result->ab;
     const tare__question question = {.better = TARE__LOWER,
@@ -335,7 +335,7 @@ static int make_rounds(rounds *all, tare__cli_ab_result *result, tare__error *er
     all->started_s = (double)tare__monotonic_ns() / 1e9;
     while (!status && !is_over(all, result)) {
         status = make_round(all, all->n + 1, true, error);
-        look(all, result);
+        test_round(all, result);
         tell(all, result);
     }
     return status;

@@ -33,12 +33,12 @@ typedef struct doctor_checks {
     tare__arena *texts;
 } doctor_checks;
 
-typedef struct doctor_look {
+typedef struct doctor_style {
     bool json;
     bool marks;  /* ✓ ~ ✗ */
     bool colour;
     size_t width;
-} doctor_look;
+} doctor_style;
 
 static void doctor_keep(void *context, const tare__sample_check *check)
 {
@@ -119,28 +119,28 @@ static void doctor_wrap(tare__text *out, const char *text, size_t column, size_t
     tare__text_string(out, "\n");
 }
 
-static void doctor_put_check(tare__text *out, const tare__sample_check *check, const doctor_look *look,
+static void doctor_put_check(tare__text *out, const tare__sample_check *check, const doctor_style *style,
                              size_t source_columns)
 {
     char source[128], detail[1024], fix[1024];
-    size_t mark_columns = look->marks ? 1 : 6, column = 2 + mark_columns + 2 + source_columns + 2;
-    const char *mark = look->marks ? doctor_states[check->state].mark : doctor_states[check->state].word;
+    size_t mark_columns = style->marks ? 1 : 6, column = 2 + mark_columns + 2 + source_columns + 2;
+    const char *mark = style->marks ? doctor_states[check->state].mark : doctor_states[check->state].word;
     tare__text_fit(source, sizeof source, check->source, source_columns);
     tare__text_fit(detail, sizeof detail, check->detail, sizeof check->detail);
     tare__text_fit(fix, sizeof fix, check->fix, sizeof check->fix);
-    if (look->colour)
+    if (style->colour)
         tare__text_format(out, "  \x1b[%sm%s\x1b[0m  %s", doctor_states[check->state].colour, mark, source);
     else
         tare__text_format(out, "  %s  %s", mark, source);
     tare__text_pad_to(out, column);
-    doctor_wrap(out, detail, column, look->width);
+    doctor_wrap(out, detail, column, style->width);
     if (!fix[0])
         return;
     tare__text_pad_to(out, column);
     tare__text_format(out, "fix: %s\n", fix); /* whole, so that it can be copied */
 }
 
-static void doctor_put_table(tare__text *out, const doctor_checks *all, const doctor_look *look)
+static void doctor_put_table(tare__text *out, const doctor_checks *all, const doctor_style *style)
 {
     unsigned counts[3] = {0};
     const char *section = "";
@@ -152,7 +152,7 @@ static void doctor_put_table(tare__text *out, const doctor_checks *all, const do
             source_columns = doctor_source_columns(all, i);
             tare__text_format(out, "\n%s\n", section);
         }
-        doctor_put_check(out, &all->checks[i], look, source_columns);
+        doctor_put_check(out, &all->checks[i], style, source_columns);
         counts[all->checks[i].state]++;
     }
     tare__text_format(out, "\n%u available, %u partly, %u unavailable.\n", counts[TARE__SAMPLE_WORKS],
@@ -172,33 +172,33 @@ static bool doctor_is_utf8(void)
     return false;
 }
 
-static void doctor_suit_terminal(doctor_look *look)
+static void doctor_suit_terminal(doctor_style *style)
 {
     const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
     struct winsize size;
-    look->width = 80;
+    style->width = 80;
     if (!isatty(STDOUT_FILENO))
         return;
-    look->marks = doctor_is_utf8();
-    look->colour = !(no_colour && *no_colour) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+    style->marks = doctor_is_utf8();
+    style->colour = !(no_colour && *no_colour) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 80)
-        look->width = size.ws_col > 120 ? 120 : size.ws_col;
+        style->width = size.ws_col > 120 ? 120 : size.ws_col;
 }
 
-static int doctor_print(const doctor_checks *all, const doctor_look *look)
+static int doctor_print(const doctor_checks *all, const doctor_style *style)
 {
     tare__text text = {0};
-    if (look->json)
+    if (style->json)
         tare__put_document(&text, &tare__document_doctor, &(tare__doctor_view){all->checks, all->count},
                            isatty(STDOUT_FILENO));
     else
-        doctor_put_table(&text, all, look);
+        doctor_put_table(&text, all, style);
     int exit_status = tare__cli_print(&text);
     tare__text_free(&text);
     return exit_status;
 }
 
-static int doctor_examine(const doctor_look *look)
+static int doctor_examine(const doctor_style *style)
 {
     doctor_checks all = {.texts = tare__arena_new()};
     int exit_status = TARE__EXIT_FAILED;
@@ -211,7 +211,7 @@ static int doctor_examine(const doctor_look *look)
     if (!all.texts || all.failed)
         tare__cli_say(DOCTOR, "out of memory");
     else
-        exit_status = doctor_print(&all, look);
+        exit_status = doctor_print(&all, style);
     tare__arena_free(all.texts);
     free(all.checks);
     return exit_status;
@@ -219,9 +219,9 @@ static int doctor_examine(const doctor_look *look)
 
 static int take_doctor_option(void *context, int key, const char *argument, tare__error *error)
 {
-    doctor_look *look = context;
+    doctor_style *style = context;
     (void)key, (void)argument, (void)error;
-    look->json = true;
+    style->json = true;
     return 0;
 }
 
@@ -229,8 +229,8 @@ static int doctor_main(int argc, char **argv)
 {
     tare__error error = {""};
     tare__cli_words words;
-    doctor_look look = {0};
-    int status = tare__cli_parse(&tare__cli_doctor, argc, argv, &look, &words, &error);
+    doctor_style style = {0};
+    int status = tare__cli_parse(&tare__cli_doctor, argc, argv, &style, &words, &error);
     if (!status && words.help)
         return tare__cli_print_help(&tare__cli_doctor);
     if (!status && (words.count > 0 || (words.rest && words.rest[0])))
@@ -239,8 +239,8 @@ static int doctor_main(int argc, char **argv)
     if (status)
         return tare__cli_usage(DOCTOR, &error);
     signal(SIGPIPE, SIG_IGN);
-    doctor_suit_terminal(&look);
-    return doctor_examine(&look);
+    doctor_suit_terminal(&style);
+    return doctor_examine(&style);
 }
 
 const tare__cli_command tare__cli_doctor = {

@@ -245,13 +245,13 @@ static int exit_status_of(int status, bool unwritten)
     return status ? TARE__EXIT_INPUT : TARE__EXIT_OK;
 }
 
-static int weigh_and_show(tare__cli_model *settings, tare__error *error)
+static int analyze_and_show(tare__cli_model *settings, tare__error *error)
 {
     tare__model_report *report = NULL;
     bool unwritten = false;
     settings->options.files = settings->measure.files;
     settings->options.n_files = settings->measure.options.n_files;
-    int status = tare__model_weigh(settings->path, &settings->options, &report, error);
+    int status = tare__model_analyze(settings->path, &settings->options, &report, error);
     tare__model_measured *measured = NULL;
     tare__figures *figures = NULL;
     if (!status)
@@ -295,7 +295,7 @@ static int model_main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
     int exit_status = help     ? tare__cli_print_help(&tare__cli_model_command)
                       : status ? tare__cli_usage(ME, &error)
-                               : weigh_and_show(&settings, &error);
+                               : analyze_and_show(&settings, &error);
     free(settings.default_output);
     tare__arena_free(settings.arena);
     return exit_status;

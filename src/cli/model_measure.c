@@ -189,7 +189,7 @@ static void show_progress(void *context, const char *what, size_t done, size_t o
 }
 
 int tare__measure_run(tare__cli_measure *settings, const char *path, const int64_t *batches, size_t n_batches,
-                      const tare__model_report *report, const tare__model_options *weighed,
+                      const tare__model_report *report, const tare__model_options *analyzed,
                       tare__model_measured **measured, tare__error *error)
 {
     tare__runner_options *options = &settings->options;
@@ -204,7 +204,7 @@ int tare__measure_run(tare__cli_measure *settings, const char *path, const int64
     options->files = settings->files;
     if (!settings->quiet && isatty(STDERR_FILENO))
         options->progress = show_progress;
-    int status = tare__model_measure(report, weighed, options, measured, error);
+    int status = tare__model_measure(report, analyzed, options, measured, error);
     if (!status && settings->n_thresholds)
         status = tare__limits_hold(settings->thresholds, settings->n_thresholds, *measured);
     if (status == TARE_E_MEMORY)
@@ -214,21 +214,21 @@ int tare__measure_run(tare__cli_measure *settings, const char *path, const int64
 
 /* ---- figures -------------------------------------------------------------------------------------------------- */
 /* What makes it another measurement: figures tell batch, precision and threads by themselves, but not the rest. */
-static void put_command(tare__text *command, const char *path, const tare__model_options *weighed)
+static void put_command(tare__text *command, const char *path, const tare__model_options *analyzed)
 {
     tare__text_string(command, "tare model");
-    for (size_t i = 0; i < weighed->n_dimensions; i++)
-        tare__text_format(command, " --dim %s=%lld", weighed->dimensions[i].name,
-                          (long long)weighed->dimensions[i].value);
-    for (size_t i = 0; i < weighed->n_shapes; i++) {
-        tare__text_format(command, " --shape %s=", weighed->shapes[i].input);
-        for (size_t k = 0; k < weighed->shapes[i].rank; k++)
-            tare__text_format(command, "%s%lld", k ? "," : "", (long long)weighed->shapes[i].dims[k]);
+    for (size_t i = 0; i < analyzed->n_dimensions; i++)
+        tare__text_format(command, " --dim %s=%lld", analyzed->dimensions[i].name,
+                          (long long)analyzed->dimensions[i].value);
+    for (size_t i = 0; i < analyzed->n_shapes; i++) {
+        tare__text_format(command, " --shape %s=", analyzed->shapes[i].input);
+        for (size_t k = 0; k < analyzed->shapes[i].rank; k++)
+            tare__text_format(command, "%s%lld", k ? "," : "", (long long)analyzed->shapes[i].dims[k]);
     }
     tare__text_format(command, " %s", path);
 }
 
-int tare__measure_figures(const char *path, const tare__model_options *weighed, const tare__model_report *report,
+int tare__measure_figures(const char *path, const tare__model_options *analyzed, const tare__model_report *report,
                           const tare__model_measured *measured, tare__figures **figures)
 {
     struct timespec now;
@@ -237,7 +237,7 @@ int tare__measure_figures(const char *path, const tare__model_options *weighed, 
     if (status)
         return status;
     clock_gettime(CLOCK_REALTIME, &now);
-    put_command(&command, path, weighed);
+    put_command(&command, path, analyzed);
     (*figures)->when_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     (*figures)->command = command.failed ? NULL : tare__figures_text(*figures, command.data);
     tare__text_free(&command);

@@ -79,10 +79,10 @@ int tare__measure_check(const tare__cli_measure *settings, tare__error *error);
 /* Runs the model and holds it against the thresholds. *measured is NULL with --static. 0, or a status with a
  * sentence. */
 int tare__measure_run(tare__cli_measure *settings, const char *path, const int64_t *batches, size_t n_batches,
-                      const tare__model_report *report, const tare__model_options *weighed,
+                      const tare__model_report *report, const tare__model_options *analyzed,
                       tare__model_measured **measured, tare__error *error);
 /* The report's figures with what machine they are of. 0 or TARE_E_MEMORY. */
-int tare__measure_figures(const char *path, const tare__model_options *weighed, const tare__model_report *report,
+int tare__measure_figures(const char *path, const tare__model_options *analyzed, const tare__model_report *report,
                           const tare__model_measured *measured, tare__figures **figures);
 /* What the command returns for what was measured, and says on standard error: 0; 1: a threshold is broken, or there is
  * no runtime and it was asked for; 3: the model cannot be run. */

@@ -161,12 +161,12 @@ static void write_views(const tare__cli_recording *recording, const char *me, ta
     }
 }
 
-/* `look`: somebody wants to see something of it. */
-static void show(const tare__cli_recording *recording, const char *me, const tare__run_result *result, bool look)
+/* `wanted`: somebody wants to see something of it. */
+static void show(const tare__cli_recording *recording, const char *me, const tare__run_result *result, bool wanted)
 {
     const char *path = result->trace;
     bool keeps = tare__cli_keeps(&recording->keeping);
-    bool analyses = look || (int64_t)result->trace_bytes <= TARE__KEEP_QUIET_BYTES;
+    bool analyses = wanted || (int64_t)result->trace_bytes <= TARE__KEEP_QUIET_BYTES;
     tare__error error = {""};
     tare__trace *trace = NULL;
     tare__analysis *analysis = NULL;
@@ -180,7 +180,7 @@ static void show(const tare__cli_recording *recording, const char *me, const tar
     if (status) {
         tare__cli_say(me, "the trace was written but could not be analyzed: %s",
                       error.text[0] ? error.text : tare_status_text(status));
-    } else if (look) {
+    } else if (wanted) {
         if (!recording->quiet)
             show_summary(analysis, path);
         write_views(recording, me, trace, analysis);
@@ -299,18 +299,18 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tar
     bool whole = result->launched && result->trace[0];
     tare__cli_live_end(&recording->live);
     signal(SIGPIPE, SIG_IGN); /* nobody may be reading standard error any more; the status must still be right */
-    bool look = !recording->quiet || wants_views(recording);
+    bool wanted = !recording->quiet || wants_views(recording);
     if (whole && result->moved[0])
         tare__cli_say("tare", "%s", result->moved);
     uint64_t bytes = !whole ? 0 : result->lost ? result->trace_bytes : tare__cli_import_profiler(recording, me, result);
-    if (whole && (look || tare__cli_keeps(&recording->keeping)))
-        show(recording, me, result, look);
+    if (whole && (wanted || tare__cli_keeps(&recording->keeping)))
+        show(recording, me, result, wanted);
     if (whole && !result->lost)
         keep_name(result);
     if (whole && !recording->quiet && !result->lost)
         say_what_was_written(recording, result, bytes);
-    if (result->trouble[0])
-        tare__cli_say("tare", "%s", result->trouble);
+    if (result->problem[0])
+        tare__cli_say("tare", "%s", result->problem);
     if (result->folder[0])
         tare__cli_say("tare", "the session folder %s was kept; tare report can read it", result->folder);
     if (whole)

@@ -70,7 +70,7 @@ static int prepare(attached *at, tare__error *error)
                              options->carbon_g_per_kwh, {{0}, {0}, {0}}};
     status = tare__folder_create(&collector->folder, TARE__POOL_BYTES, error);
     if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
-        status = tare__fail(error, status, "cannot write %s", collector->writer.trouble);
+        status = tare__fail(error, status, "cannot write %s", collector->writer.problem);
     if (status) {
         tare__writer_abandon(&collector->writer);
         if (collector->folder.page)

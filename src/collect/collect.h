@@ -66,7 +66,7 @@ typedef struct tare__run_result {
     mode_t trace_mode;
     bool lost;              /* the trace has no name any more: only trace_fd refers to it */
     char moved[512];        /* message if its name was taken during the run; "" */
-    char trouble[512];      /* message if the trace is incomplete (disk full, …); "" */
+    char problem[512];      /* message if the trace is incomplete (disk full, …); "" */
     char folder[TARE__PATH_BYTES]; /* of the session, if it could not be removed; "" */
 } tare__run_result;
 

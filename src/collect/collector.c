@@ -332,16 +332,16 @@ static void tell_unread(tare__collector *collector)
 }
 
 /* Adds the number of lost spans to the message about the failed write. */
-static void tell_trouble(tare__writer *writer, tare__text *fields)
+static void put_problem(tare__writer *writer, tare__text *fields)
 {
-    char detail[sizeof writer->trouble + 64];
-    if (!writer->trouble[0] && writer->lost_spans)
-        snprintf(writer->trouble, sizeof writer->trouble, "%.400s: out of memory", writer->path);
-    if (!writer->trouble[0])
+    char detail[sizeof writer->problem + 64];
+    if (!writer->problem[0] && writer->lost_spans)
+        snprintf(writer->problem, sizeof writer->problem, "%.400s: out of memory", writer->path);
+    if (!writer->problem[0])
         return;
-    snprintf(detail, sizeof detail, "%s", writer->trouble);
+    snprintf(detail, sizeof detail, "%s", writer->problem);
     if (writer->lost_spans)
-        snprintf(detail, sizeof detail, "%s; %llu spans could not be written", writer->trouble,
+        snprintf(detail, sizeof detail, "%s; %llu spans could not be written", writer->problem,
                  (unsigned long long)writer->lost_spans);
     tare__field_string(fields, TARE__FIELD_WRITE_ERROR, detail);
 }
@@ -447,7 +447,7 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
         tare__field_number(fields, TARE__FIELD_ROTATED_BEFORE, writer->rotated_before);
     }
     refusals(collector, fields);
-    tell_trouble(writer, fields);
+    put_problem(writer, fields);
     if (collector->notes.length && !collector->notes.failed)
         tare__field_string(fields, TARE__FIELD_NOTES, collector->notes.data);
     collector->notes.length = notes; /* this may be repeated */
@@ -492,10 +492,10 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
     tare__tree_tell(collector);
     rotate(collector, true);
     write_end(collector, exit_status, signal, left_running);
-    if (collector->writer.trouble[0] && collector->writer.lost_spans) { /* as the END block has it */
+    if (collector->writer.problem[0] && collector->writer.lost_spans) { /* as the END block has it */
         char detail[512];
-        snprintf(detail, sizeof detail, "%.300s; %llu spans could not be written", collector->writer.trouble,
+        snprintf(detail, sizeof detail, "%.300s; %llu spans could not be written", collector->writer.problem,
                  (unsigned long long)collector->writer.lost_spans);
-        strcpy(collector->writer.trouble, detail);
+        strcpy(collector->writer.problem, detail);
     }
 }

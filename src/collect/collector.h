@@ -104,17 +104,17 @@ typedef struct tare__process_entry {
     uint64_t start_time; /* from the kernel, to distinguish reused pids; 0: not known yet */
     bool joined;
     bool other_user;
-    unsigned looks;
+    unsigned times_seen;
     char reason[128];
     const char *command; /* in the arena of names */
     size_t command_bytes;
 } tare__process_entry;
 
 /* ---- samples ----------------------------------------------------------------------------------------------- */
-typedef struct tare__look_value {
+typedef struct tare__sample_value {
     int64_t value;
     uint32_t series;
-} tare__look_value;
+} tare__sample_value;
 
 typedef struct tare__sampling {
     tare__sample_set *set;  /* NULL: no sampling */
@@ -123,8 +123,8 @@ typedef struct tare__sampling {
     size_t series_count, series_room;
     uint32_t *fresh; /* ids of series that are new or changed since they were written */
     size_t fresh_count, fresh_room;
-    tare__look_value *look; /* values of the current sample */
-    size_t look_count, look_room;
+    tare__sample_value *values; /* values of the current sample */
+    size_t value_count, value_room;
     bool late; /* the previous sample was discarded */
     tare__intern *texts;
     uint64_t sealed_ns;
@@ -321,7 +321,7 @@ void tare__sampling_flush(tare__collector *collector); /* writes the collected v
 bool tare__sampling_oom(const tare__collector *collector, bool killed); /* killed: by SIGKILL */
 void tare__sampling_free(tare__collector *collector);
 /* tree.c */
-void tare__tree_look(tare__collector *collector); /* updates the processes from the samplers' list */
+void tare__tree_update(tare__collector *collector); /* updates the processes from the samplers' list */
 void tare__process_joined(tare__collector *collector, pid_t pid);
 /* Adds when a Python process was ready and what it imported, if it reported that. pid: the current one. */
 void tare__tell_imports(tare__collector *collector, pid_t pid, tare__text *fields);

@@ -27,7 +27,7 @@ static bool is_young(const tare__leftover *left)
 }
 
 /* Adds up the sizes in one folder; returns whether a ring in it is still written to. */
-static bool look_at(const char *path, uint64_t *bytes)
+static bool measure_folder(const char *path, uint64_t *bytes)
 {
     int dir = tare__folder_open(path, NULL);
     DIR *list = dir < 0 ? NULL : fdopendir(dir);
@@ -93,7 +93,7 @@ static bool read_damaged(tare__folder *folder, const claims *by, const tare__err
         return false;
     if (folder->lock >= 0 && flock(folder->lock, LOCK_SH | LOCK_NB) != 0)
         return false;
-    bool lives = look_at(left->path, &left->bytes);
+    bool lives = measure_folder(left->path, &left->bytes);
     if (folder->lock < 0 && (left->bytes == 0 || is_claimed(by, left->path)))
         return false;
     if (strncmp(why, left->path, strlen(left->path)) == 0)
@@ -127,9 +127,9 @@ static bool read_leftover(int place, const char *name, const claims *by, tare__l
         int dir = tare__folder_open(left->path, NULL);
         strcpy(left->fallback, folder.fallback);
         memcpy(left->trace, folder.page->trace, sizeof left->trace);
-        bool saved = dir >= 0 && tare__saved_in(dir, left->trace), lives = look_at(left->path, &left->bytes);
+        bool saved = dir >= 0 && tare__saved_in(dir, left->trace), lives = measure_folder(left->path, &left->bytes);
         if (left->fallback[0])
-            lives = look_at(left->fallback, &left->bytes) || lives;
+            lives = measure_folder(left->fallback, &left->bytes) || lives;
         bool named = lstat(left->trace, &about) == 0;
         left->state = lives    ? TARE__LEFTOVER_ALIVE
                       : saved  ? TARE__LEFTOVER_SAVED
@@ -162,7 +162,7 @@ static void read_one(int place, const char *name, tare__leftover *left, void *co
 
 typedef void reader(int place, const char *name, tare__leftover *left, void *context);
 
-static void look_in(const char *place, reader *read, void *context)
+static void scan_place(const char *place, reader *read, void *context)
 {
     static tare__leftover left;
     char prefix[32];
@@ -181,7 +181,7 @@ static void look_in(const char *place, reader *read, void *context)
     closedir(list);
 }
 
-static void look_everywhere(bool memory_only, reader *read, void *context)
+static void scan_places(bool memory_only, reader *read, void *context)
 {
     const char *own = getenv("TMPDIR");
     const char *places[] = {MEMORY, own && own[0] == '/' ? own : "/tmp", "/tmp", "/var/tmp", "/run"};
@@ -190,7 +190,7 @@ static void look_everywhere(bool memory_only, reader *read, void *context)
         for (size_t j = 0; j < i; j++)
             again = again || strcmp(places[i], places[j]) == 0;
         if (!again)
-            look_in(places[i], read, context);
+            scan_place(places[i], read, context);
     }
 }
 
@@ -198,8 +198,8 @@ static void visit_all(bool memory_only, tare__leftover_sink *sink, void *context
 {
     visit to = {.sink = sink, .context = context, .memory_only = memory_only};
     if (!memory_only)
-        look_everywhere(false, read_claim, &to.fallbacks);
-    look_everywhere(memory_only, read_one, &to);
+        scan_places(false, read_claim, &to.fallbacks);
+    scan_places(memory_only, read_one, &to);
     free(to.fallbacks.paths);
 }
 

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "collector.h"
 
-#define LOOK_NS 20000000u
+#define CHECK_NS 20000000u
 
 void tare__note_busy_cpu(tare__collector *collector, int cpu)
 {
@@ -15,7 +15,7 @@ void tare__note_busy_cpu(tare__collector *collector, int cpu)
 void tare__move_aside(tare__collector *collector)
 {
     uint64_t now = tare__monotonic_ns();
-    if (now - collector->place_ns < LOOK_NS)
+    if (now - collector->place_ns < CHECK_NS)
         return;
     collector->place_ns = now;
     if (CPU_COUNT(&collector->own_cpus) == 0 &&

@@ -211,7 +211,7 @@ void tare__run_fill_totals(const tare__collector *collector, tare__run_result *r
     result->spans = collector->writer.spans;
     result->dropped_spans = collector->dropped_spans + collector->unattributed_spans;
     result->processes = collector->joined;
-    strcpy(result->trouble, collector->writer.trouble);
+    strcpy(result->problem, collector->writer.problem);
 }
 
 void tare__run_hand_over(tare__collector *collector, tare__run_result *result)
@@ -269,7 +269,7 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
     if (options->roofline)
         tare__sample_roofline(0, &about.peaks);
     if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
-        status = tare__fail(error, status, "cannot write %s", collector->writer.trouble);
+        status = tare__fail(error, status, "cannot write %s", collector->writer.problem);
     if (status) {
         tare__writer_abandon(&collector->writer);
         if (collector->folder.page)

@@ -464,7 +464,7 @@ static void save(salvaging *state, tare__salvaged *result)
     uint64_t before = collector->writer.bytes;
     /* A truncated block at the end of the file, and space that an earlier writer reserved after it. */
     if (ftruncate(collector->writer.fd, (off_t)collector->writer.bytes) != 0)
-        snprintf(collector->writer.trouble, sizeof collector->writer.trouble, "%.400s: %s", collector->writer.path,
+        snprintf(collector->writer.problem, sizeof collector->writer.problem, "%.400s: %s", collector->writer.path,
                  strerror(errno));
     keep_numbers(collector, state->used_names);
     collector->new_name_count = 0;
@@ -475,7 +475,7 @@ static void save(salvaging *state, tare__salvaged *result)
         result->alive += collector->sources[i]->lives;
     }
     if (state->failed) {
-        snprintf(collector->writer.trouble, sizeof collector->writer.trouble, "%.400s: out of memory",
+        snprintf(collector->writer.problem, sizeof collector->writer.problem, "%.400s: out of memory",
                  collector->writer.path);
         return;
     }
@@ -485,7 +485,7 @@ static void save(salvaging *state, tare__salvaged *result)
     result->unread_rings = collector->unread_rings + collector->broken_rings;
     /* If not everything could be written, the next attempt must find an unfinished file. If a repeated attempt could
      * still not read a ring, the file is not changed. */
-    if (collector->writer.trouble[0] || (state->ended && state->unread == result->unread_rings && !result->alive &&
+    if (collector->writer.problem[0] || (state->ended && state->unread == result->unread_rings && !result->alive &&
                                          !collector->writer.last_block))
         tare__writer_cut(&collector->writer, before);
 }
@@ -528,8 +528,8 @@ int tare__salvage(const char *folder, const char *trace, tare__salvaged *result,
     }
     if (status == 0 && !result->finished) {
         save(&state, result);
-        if (collector.writer.trouble[0])
-            status = tare__fail(error, TARE_E_SPACE, "%s", collector.writer.trouble);
+        if (collector.writer.problem[0])
+            status = tare__fail(error, TARE_E_SPACE, "%s", collector.writer.problem);
     }
     if (status == 0 && !result->alive && !result->unread_rings && !result->damaged_blocks && is_named(&collector))
         result->noted = tare__mark_saved(&collector.folder, collector.writer.fd, collector.writer.path);

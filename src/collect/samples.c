@@ -56,8 +56,8 @@ static void take_series(void *context, const tare__series *series)
 static void take_value(void *context, uint32_t series, int64_t value)
 {
     tare__sampling *sampling = context;
-    if (tare__array_fit(&sampling->look, &sampling->look_room, sampling->look_count + 1, sizeof *sampling->look))
-        sampling->look[sampling->look_count++] = (tare__look_value){value, series};
+    if (tare__array_fit(&sampling->values, &sampling->value_room, sampling->value_count + 1, sizeof *sampling->values))
+        sampling->values[sampling->value_count++] = (tare__sample_value){value, series};
     if (series != sampling->oom_series)
         return;
     if (!sampling->oom_known)
@@ -113,22 +113,22 @@ uint64_t tare__sampling_due_ns(const tare__collector *collector)
 }
 
 /* All values of one sample go into one block. */
-static void keep_look(tare__collector *collector, uint64_t ticks)
+static void keep_values(tare__collector *collector, uint64_t ticks)
 {
     tare__sampling *sampling = &collector->sampling;
-    if (tare__samples_values(sampling->samples) + sampling->look_count > TARE__SAMPLES_VALUES_MAX)
+    if (tare__samples_values(sampling->samples) + sampling->value_count > TARE__SAMPLES_VALUES_MAX)
         tare__sampling_flush(collector);
     if (!tare__samples_tick(sampling->samples, ticks)) {
         tare__sampling_flush(collector);
         tare__samples_tick(sampling->samples, ticks);
     }
-    for (size_t i = 0; i < sampling->look_count; i++)
-        tare__samples_put(sampling->samples, sampling->look[i].series, sampling->look[i].value);
+    for (size_t i = 0; i < sampling->value_count; i++)
+        tare__samples_put(sampling->samples, sampling->values[i].series, sampling->values[i].value);
 }
 
 /* If the collector is preempted during a sample, values of different times would be stored as simultaneous, and
  * rates would be wrong. Such a sample is discarded, but not two in a row. */
-static bool look_was_late(const tare__sampling *sampling, uint64_t took_ns)
+static bool sample_was_late(const tare__sampling *sampling, uint64_t took_ns)
 {
     uint64_t bound = sampling->interval_ns / 8;
     return !sampling->late && took_ns > (bound > LATE_NS ? bound : LATE_NS);
@@ -141,15 +141,15 @@ bool tare__sampling_tick(tare__collector *collector, bool last)
     if (!sampling->set || (!last && now < tare__sample_due_ns(sampling->set)))
         return false;
     uint64_t ticks = tare__clock_ticks(collector->folder.page->clock);
-    sampling->look_count = 0;
+    sampling->value_count = 0;
     if (last)
         tare__sample_tick_all(sampling->set, now);
     else
         tare__sample_tick(sampling->set, now);
-    sampling->late = !last && look_was_late(sampling, tare__monotonic_ns() - now);
+    sampling->late = !last && sample_was_late(sampling, tare__monotonic_ns() - now);
     if (sampling->samples && !sampling->late)
-        keep_look(collector, ticks);
-    tare__tree_look(collector);
+        keep_values(collector, ticks);
+    tare__tree_update(collector);
     if (now - sampling->sealed_ns >= TARE__SEAL_NS)
         tare__sampling_flush(collector);
     return true;
@@ -226,7 +226,7 @@ void tare__sampling_free(tare__collector *collector)
     tare__samples_free(sampling->samples);
     tare__intern_free(sampling->texts);
     free(sampling->series);
-    free(sampling->look);
+    free(sampling->values);
     free(sampling->fresh);
     memset(sampling, 0, sizeof *sampling);
 }

@@ -139,7 +139,7 @@ int tare__serve_process(int socket, const tare__serve_options *options, char tra
         tare__collector_finish(&collector, -1, 0, left);
         tare__writer *writer = &collector.writer;
         bool kept = tare__file_keep(&writer->fd, writer->path, writer->mode, writer->moved, sizeof writer->moved);
-        int result = writer->trouble[0] || !kept ? TARE_E_SPACE : 0;
+        int result = writer->problem[0] || !kept ? TARE_E_SPACE : 0;
         if (asked)
             reply(socket, result, &collector);
         snprintf(trace, TARE__PATH_BYTES, "%s", collector.writer.path);

@@ -12,7 +12,7 @@
 #include "collector.h"
 
 #define KEPT_MAX 16384u /* total number of processes */
-#define LOOK_AGAIN 10u  /* samples; and at each of the first few, when it may still call exec */
+#define READ_AGAIN 10u  /* samples; and at each of the first few, when it may still call exec */
 
 static size_t read_of(pid_t pid, const char *file, char *out, size_t room)
 {
@@ -208,11 +208,11 @@ static void take_command(tare__collector *collector, tare__process_entry *entry,
     entry->command_bytes = bytes;
 }
 
-static void look_at(tare__collector *collector, tare__process_entry *entry)
+static void update_entry(tare__collector *collector, tare__process_entry *entry)
 {
     char command[TARE__COMMAND_BYTES];
-    entry->looks++;
-    if (entry->joined || (entry->looks > 3 && entry->looks % LOOK_AGAIN))
+    entry->times_seen++;
+    if (entry->joined || (entry->times_seen > 3 && entry->times_seen % READ_AGAIN))
         return;
     size_t bytes = read_of(entry->pid, "cmdline", command, sizeof command);
     if (bytes == 0 || (bytes == entry->command_bytes && memcmp(command, entry->command, bytes) == 0))
@@ -221,7 +221,7 @@ static void look_at(tare__collector *collector, tare__process_entry *entry)
     find_reason(entry);
 }
 
-static void look_at_ended(tare__collector *collector, tare__process_entry *entry, const char *name)
+static void name_ended(tare__collector *collector, tare__process_entry *entry, const char *name)
 {
     if (entry->command_bytes || entry->joined)
         return;
@@ -250,7 +250,7 @@ static tare__process_entry *entry_of(tare__collector *collector, size_t index, c
     return entry;
 }
 
-void tare__tree_look(tare__collector *collector)
+void tare__tree_update(tare__collector *collector)
 {
     size_t n;
     const tare__sampled_process *list = tare__sample_processes(collector->sampling.set, &n);
@@ -260,9 +260,9 @@ void tare__tree_look(tare__collector *collector)
             continue;
         tare__process_entry *entry = entry_of(collector, i, &list[i]);
         if (entry && list[i].alive)
-            look_at(collector, entry);
+            update_entry(collector, entry);
         else if (entry)
-            look_at_ended(collector, entry, list[i].name);
+            name_ended(collector, entry, list[i].name);
     }
 }
 

@@ -9,7 +9,7 @@
 #include "tare.h"
 
 /* What stands in the options of `tare model`: shapes and values of inputs. */
-static int weigh(const char *path, const tare_engine_model_options *options, tare__arena *arena,
+static int analyze(const char *path, const tare_engine_model_options *options, tare__arena *arena,
                  tare__model_report **report, tare__error *why)
 {
     tare__model_shape *shapes = arena ? tare__arena_alloc(arena, (options->n_inputs + 1) * sizeof *shapes) : NULL;
@@ -28,7 +28,7 @@ static int weigh(const char *path, const tare_engine_model_options *options, tar
         *to = (tare__runner_file){.input = input->name, .n_values = input->n_values, .rank = -1};
         memcpy(to->values, input->values, input->n_values * sizeof *to->values);
     }
-    return tare__model_weigh(path, &asked, report, why);
+    return tare__model_analyze(path, &asked, report, why);
 }
 
 int tare_engine_model_json(const char *path, const tare_engine_model_options *options, tare_engine_write *write,
@@ -38,7 +38,7 @@ int tare_engine_model_json(const char *path, const tare_engine_model_options *op
     tare__error why = {""};
     tare__arena *arena = tare__arena_new();
     tare__model_report *report = NULL;
-    int status = weigh(path, options, arena, &report, &why);
+    int status = analyze(path, options, arena, &report, &why);
     if (!status)
         status = tare__emit_model_json(&(tare__model_view){.report = report}, &(tare__emit_options){0},
                                        &(tare__emit_sink){.write = write, .context = context}, &why);
@@ -53,7 +53,7 @@ int tare_engine_model_generate(const char *path, const tare_engine_model_options
     tare__error why = {""};
     tare__arena *arena = tare__arena_new();
     tare__model_report *report = NULL;
-    int status = weigh(path, options, arena, &report, &why);
+    int status = analyze(path, options, arena, &report, &why);
     for (size_t i = 0; !status && i < report->n_inputs; i++) {
         tare__runner_tensor made;
         status = tare__runner_generate(report, i, seed, arena, &made, &why);

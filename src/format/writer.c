@@ -69,8 +69,8 @@ int tare__writer_settle(tare__writer *writer)
     int failure = writer->temporary ? tare__file_put(writer->fd, writer->temporary, writer->path, false) : 0;
     free(writer->temporary);
     writer->temporary = NULL;
-    if (failure && writer->trouble[0] == '\0')
-        snprintf(writer->trouble, sizeof writer->trouble, "cannot replace %.400s: %.80s", writer->path,
+    if (failure && writer->problem[0] == '\0')
+        snprintf(writer->problem, sizeof writer->problem, "cannot replace %.400s: %.80s", writer->path,
                  strerror(-failure));
     return failure ? TARE_E_SYSTEM : 0;
 }
@@ -277,8 +277,8 @@ static int keep_reserve(tare__writer *writer, const tare__text *blocks)
 
 int tare__writer_append(tare__writer *writer, const tare__text *blocks)
 {
-    if (blocks->failed && writer->trouble[0] == '\0')
-        snprintf(writer->trouble, sizeof writer->trouble, "%.400s: out of memory", writer->path);
+    if (blocks->failed && writer->problem[0] == '\0')
+        snprintf(writer->problem, sizeof writer->problem, "%.400s: out of memory", writer->path);
     if (blocks->failed || blocks->length == 0)
         return blocks->failed ? TARE_E_MEMORY : 0;
     make_room(writer, blocks->length);
@@ -291,8 +291,8 @@ int tare__writer_append(tare__writer *writer, const tare__text *blocks)
         if (touched && ftruncate(writer->fd, (off_t)writer->bytes) != 0)
             failed = -errno;
         account(writer, blocks, false);
-        if (writer->trouble[0] == '\0')
-            snprintf(writer->trouble, sizeof writer->trouble, "%.400s: %.100s", writer->path, strerror(-failed));
+        if (writer->problem[0] == '\0')
+            snprintf(writer->problem, sizeof writer->problem, "%.400s: %.100s", writer->path, strerror(-failed));
         return failed == -ENOSPC || failed == -EDQUOT ? TARE_E_SPACE : TARE_E_SYSTEM;
     }
     account(writer, blocks, true);

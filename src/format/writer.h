@@ -32,7 +32,7 @@ typedef struct tare__writer {
     uint64_t lost_spans;     /* that could not be written */
     uint64_t reserved;       /* disk space is reserved up to here */
     bool last_words;         /* the current write may use the reserved space */
-    char trouble[512];
+    char problem[512];
     char moved[512];         /* message: its name was taken, and its new name; "" */
     mode_t mode;
     /* rotation */

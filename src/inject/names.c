@@ -79,7 +79,7 @@ static bool is(const char *mine, const char *text, size_t length)
 }
 
 /* A slot is taken by its text; lookups use its hash, which is stored slightly later. */
-static tare__inject_name *look_further(const char *text, size_t length, uint64_t hash, size_t at)
+static tare__inject_name *find_or_add(const char *text, size_t length, uint64_t hash, size_t at)
 {
     char *made = NULL;
     for (;; at = (at + 1) & (SLOTS - 1)) {
@@ -108,5 +108,5 @@ tare__inject_name *tare__inject_name_of(const char *text, size_t length)
     size_t at = hash & (SLOTS - 1);
     if (__builtin_expect(__atomic_load_n(&slots[at].hash, __ATOMIC_ACQUIRE) == hash, 1))
         return &slots[at];
-    return look_further(text, length, hash, at);
+    return find_or_add(text, length, hash, at);
 }

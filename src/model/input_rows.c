@@ -55,7 +55,7 @@ static int64_t table_rows(const tare__onnx_graph *graph, const tare__onnx_node *
 }
 
 /* The smallest of the tables: an id must be in all of them. */
-static int64_t look_up(const tare__onnx_graph *graph, tare__slice name, int steps, int *visits)
+static int64_t find_rows(const tare__onnx_graph *graph, tare__slice name, int steps, int *visits)
 {
     int64_t least = 0;
     if (--*visits < 0)
@@ -65,7 +65,7 @@ static int64_t look_up(const tare__onnx_graph *graph, tare__slice name, int step
         int64_t rows = table_rows(graph, node, name);
         if (!rows && steps && node->n_inputs && node->n_outputs && passes_on(node, false) &&
             tare__slice_equal(node->inputs[0], name))
-            rows = look_up(graph, node->outputs[0], steps - 1, visits);
+            rows = find_rows(graph, node->outputs[0], steps - 1, visits);
         if (rows > 0 && (!least || rows < least))
             least = rows;
     }
@@ -75,5 +75,5 @@ static int64_t look_up(const tare__onnx_graph *graph, tare__slice name, int step
 int64_t tare__input_rows(const tare__onnx_graph *graph, tare__slice input)
 {
     int visits = VISITS;
-    return look_up(graph, input, STEPS, &visits);
+    return find_rows(graph, input, STEPS, &visits);
 }

@@ -164,10 +164,10 @@ typedef struct tare__model_report {
 
 /* Reads and analyzes the file. 0; or TARE_E_INPUT (the file or its external data), TARE_E_USAGE (the options do not
  * match this model), TARE_E_MEMORY, with a message. */
-int tare__model_weigh(const char *path, const tare__model_options *options, tare__model_report **report,
+int tare__model_analyze(const char *path, const tare__model_options *options, tare__model_report **report,
                       tare__error *error);
 /* The same for a file in memory, which may be freed afterwards; external weights are not searched for. */
-int tare__model_weigh_bytes(const void *data, size_t bytes, const tare__model_options *options,
+int tare__model_analyze_bytes(const void *data, size_t bytes, const tare__model_options *options,
                             tare__model_report **report, tare__error *error);
 void tare__model_free(tare__model_report *report); /* NULL is allowed */
 /* Whether an operator of this name, in any domain, multiplies and accumulates, or may do so (unknown). */

@@ -20,7 +20,7 @@
 
 #include "tare.h"
 
-#define LOOK_NS 10000000
+#define SAMPLE_NS 10000000
 
 static size_t bytes_of(size_t runs)
 {
@@ -67,7 +67,7 @@ static void child(const tare__job *job, tare__board *board, int words, pid_t par
 }
 
 /* ---- its parent ----------------------------------------------------------------------------------------------- */
-static void look(pid_t pid, const tare__board *board, tare__child_seen *seen)
+static void sample_rss(pid_t pid, const tare__board *board, tare__child_seen *seen)
 {
     if (__atomic_load_n(&board->phase, __ATOMIC_ACQUIRE) != TARE__BOARD_RUN)
         return;
@@ -75,16 +75,16 @@ static void look(pid_t pid, const tare__board *board, tare__child_seen *seen)
     if (isnan(now))
         return;
     seen->rss_sum += now;
-    seen->looks++;
+    seen->samples++;
 }
 
 static int wait_for(pid_t pid, const tare__board *board, tare__child_seen *seen)
 {
-    const struct timespec pause = {.tv_nsec = LOOK_NS};
+    const struct timespec pause = {.tv_nsec = SAMPLE_NS};
     int status = 0;
     pid_t ended;
     while ((ended = waitpid(pid, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        look(pid, board, seen);
+        sample_rss(pid, board, seen);
         nanosleep(&pause, NULL);
     }
     return ended < 0 ? 0 : status;

@@ -64,7 +64,7 @@ int tare__beside_measure(const tare__job *job, tare__ort_session *session, tare_
 
 typedef struct tare__child_seen {
     double rss_sum;   /* over samples during the timed runs */
-    size_t looks;
+    size_t samples;
     char death[160];  /* how it ended, if not normally; "" */
     char words[200];  /* the last line it wrote to standard error; "" */
 } tare__child_seen;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void look(tare__sample_check *check)
+static void check_runtime(tare__sample_check *check)
 {
     tare__error error = {""};
     tare__text path = {0};
@@ -35,6 +35,6 @@ static void look(tare__sample_check *check)
 void tare__runner_doctor(tare__sample_check_sink *sink, void *context)
 {
     tare__sample_check check = {.sampler = "models", .source = "ONNX Runtime", .state = TARE__SAMPLE_PARTLY};
-    look(&check);
+    check_runtime(&check);
     sink(context, &check);
 }

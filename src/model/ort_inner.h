@@ -20,7 +20,7 @@ void tare__ort_folder_sweep(void);                      /* those left by killed 
 
 typedef struct tare__measuring {
     const tare__model_report *report;      /* of the first batch */
-    const tare__model_options *weighed;
+    const tare__model_options *analyzed;
     const tare__runner_options *options;
     tare__model_measured *measured;
     const char *library;                   /* for the loader */

@@ -108,14 +108,14 @@ static bool refuse_precision(tare__measuring *measuring, tare__runner_result *re
 }
 
 /* ---- one configuration ---------------------------------------------------------------------------------------- */
-static int reweigh(tare__measuring *measuring, int64_t batch, tare__model_report **own, tare__error *error)
+static int reanalyze(tare__measuring *measuring, int64_t batch, tare__model_report **own, tare__error *error)
 {
-    tare__model_options options = *measuring->weighed;
+    tare__model_options options = *measuring->analyzed;
     *own = NULL;
     if (!batch || batch == options.batch)
         return 0;
     options.batch = batch;
-    return tare__model_weigh(measuring->options->model, &options, own, error);
+    return tare__model_analyze(measuring->options->model, &options, own, error);
 }
 
 static tare__job job_of(const tare__measuring *measuring, const tare__runner_result *result, const char *model,
@@ -161,7 +161,7 @@ static int measure_one(tare__measuring *measuring, tare__runner_result *result)
     if (refuse_precision(measuring, result, &model))
         return 0;
     tare__arena *arena = tare__arena_new();
-    int status = arena ? reweigh(measuring, asked, &own, &error) : tare__fail(&error, TARE_E_MEMORY, "out of memory");
+    int status = arena ? reanalyze(measuring, asked, &own, &error) : tare__fail(&error, TARE_E_MEMORY, "out of memory");
     const tare__model_report *report = own ? own : measuring->report;
     if (!status)
         status = tare__inputs_make(measuring, report, asked, arena, &tensors, &n, &result->batch, &error);
@@ -233,7 +233,7 @@ static int profile_one(tare__measuring *measuring, int64_t asked, tare__runner_r
     size_t n = 0;
     int64_t batch = 0;
     tare__arena *arena = tare__arena_new();
-    int status = arena ? reweigh(measuring, asked, &own, measuring->error)
+    int status = arena ? reanalyze(measuring, asked, &own, measuring->error)
                        : tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
     const tare__model_report *report = own ? own : measuring->report;
     if (!status)
@@ -419,7 +419,7 @@ static int measure(tare__measuring *measuring)
     return status;
 }
 
-int tare__model_measure(const tare__model_report *report, const tare__model_options *weighed,
+int tare__model_measure(const tare__model_report *report, const tare__model_options *analyzed,
                         const tare__runner_options *options, tare__model_measured **measured, tare__error *error)
 {
     tare__arena *arena = tare__arena_new();
@@ -430,7 +430,7 @@ int tare__model_measure(const tare__model_report *report, const tare__model_opti
     }
     **measured = (tare__model_measured){.arena = arena};
     tare__peaks_clear(&(*measured)->peaks);
-    tare__measuring measuring = {.report = report, .weighed = weighed, .options = options, .measured = *measured,
+    tare__measuring measuring = {.report = report, .analyzed = analyzed, .options = options, .measured = *measured,
                                  .error = error};
     tare__ort_folder_sweep();
     int status = measure(&measuring);

@@ -101,18 +101,18 @@ static int fill_rates(tare__runner_result *result, const tare__board *board, con
 static void fill_memory(tare__runner_result *result, const tare__board *board, const tare__child_seen *seen)
 {
     double sum = seen->rss_sum;
-    size_t looks = seen->looks;
+    size_t samples = seen->samples;
     const double ends[] = {board->rss_first_bytes, board->rss_last_bytes};
     for (size_t i = 0; i < TARE__COUNT_OF(ends); i++)
         if (!isnan(ends[i])) {
             sum += ends[i];
-            looks++;
+            samples++;
         }
     result->memory_before_bytes = board->before_bytes;
     result->memory_loaded_bytes = board->loaded_bytes;
     result->memory_load_peak_bytes = board->load_peak_bytes;
     result->memory_peak_bytes = board->peak_bytes;
-    result->memory_average_bytes = looks ? sum / (double)looks : NAN;
+    result->memory_average_bytes = samples ? sum / (double)samples : NAN;
     double added = board->peak_bytes - board->loaded_bytes; /* NaN stays NaN */
     result->memory_per_sample_bytes =
         isnan(added) ? NAN : (added > 0 ? added : 0) / (double)(result->batch > 0 ? result->batch : 1);
@@ -174,7 +174,7 @@ static void costs_of(const tare__runner_result *result, double costs[3])
     costs[2] = step_of(result->memory_peak_bytes);
 }
 
-static bool beats(const tare__runner_result *a, const tare__runner_result *b)
+static bool dominates(const tare__runner_result *a, const tare__runner_result *b)
 {
     double of_a[3], of_b[3];
     bool better = false;
@@ -196,6 +196,6 @@ void tare__results_mark_best(tare__runner_result *results, size_t n)
     for (size_t i = 0; i < n; i++) {
         results[i].best = results[i].ran && ran > 1;
         for (size_t j = 0; j < n && results[i].best; j++)
-            results[i].best = !results[j].ran || !beats(&results[j], &results[i]);
+            results[i].best = !results[j].ran || !dominates(&results[j], &results[i]);
     }
 }

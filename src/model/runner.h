@@ -158,9 +158,9 @@ typedef struct tare__model_measured {
 } tare__model_measured;
 
 /* Measures; failures of single configurations are part of the result. `report` is the static analysis of the file
- * with the options `weighed`, which have dimensions and shapes of inputs. 0; TARE_E_INPUT: an input file cannot be
+ * with the options `analyzed`, which have dimensions and shapes of inputs. 0; TARE_E_INPUT: an input file cannot be
  * read or does not match; TARE_E_MEMORY. */
-int tare__model_measure(const struct tare__model_report *report, const struct tare__model_options *weighed,
+int tare__model_measure(const struct tare__model_report *report, const struct tare__model_options *analyzed,
                         const tare__runner_options *options, tare__model_measured **measured, tare__error *error);
 void tare__model_measured_free(tare__model_measured *measured); /* NULL is allowed */
 

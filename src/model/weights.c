@@ -279,7 +279,7 @@ typedef struct places {
     size_t n;
 } places;
 
-static int look_at(tare__walk *walk, places *files, const tare__onnx_tensor *tensor, tare__model_report *report)
+static int check_external(tare__walk *walk, places *files, const tare__onnx_tensor *tensor, tare__model_report *report)
 {
     uint32_t number = tare__slices_find(&files->numbers, tensor->location);
     if (number == TARE__SLICES_NONE) {
@@ -346,7 +346,7 @@ int tare__weights_outside(tare__walk *walk, tare__model_report *report)
     size_t n = 0, room = 0;
     for (size_t i = 0; i < walk->n_values && !walk->status; i++) {
         tare__value *value = walk->values[i];
-        if (!value || !value->tensor || !value->tensor->external || look_at(walk, &files, value->tensor, report))
+        if (!value || !value->tensor || !value->tensor->external || check_external(walk, &files, value->tensor, report))
             continue;
         if (!tare__array_fit(&all, &room, n + 1, sizeof *all))
             tare__walk_no_memory(walk);

@@ -90,7 +90,7 @@ static tare__home *home_in(const char *note, const char *end)
     return NULL;
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *found)
+static int find_home(struct dl_phdr_info *info, size_t size, void *found)
 {
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -110,7 +110,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *found)
 bool tare__home_claim(void)
 {
     tare__home *other = NULL;
-    dl_iterate_phdr(look_at, &other);
+    dl_iterate_phdr(find_home, &other);
     if (!other) {
         atomic_store(&tare__this_home.claimed, 1);
         return true;

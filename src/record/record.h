@@ -48,7 +48,7 @@ typedef struct tare__thread {
     uint32_t chunk;        /* index + 1; 0: none */
     uint32_t sequence;     /* of the next chunk */
     uint32_t reserve_used;
-    uint32_t looked;       /* ring->given_back when no chunk was free, + 1; 0: no unsuccessful search */
+    uint32_t full_at;       /* ring->given_back when no chunk was free, + 1; 0: no unsuccessful search */
     int32_t tid;
     /* If a span was dropped or skipped and is still open, its end must be skipped too: one bit per level from there
      * on, 1 for skipped. The slow path is used until the stack is empty again. */

@@ -20,7 +20,7 @@
 #define HELPER_ANSWER_MS 10000
 #define OPTIONS_MOST 4096u /* bytes: a larger size was never initialized */
 #define HELPER_FINISH_MS 600000 /* the rest of the trace may be large, and its disk slow */
-#define HELPER_LOOK_MS 250
+#define HELPER_POLL_MS 250
 
 TARE_API int tare__gate = 2;
 _Atomic uint32_t tare__modes;
@@ -246,7 +246,7 @@ static bool wait_for_helper(int socket, int pid, int wait_ms)
     uint64_t from = tare__monotonic_ns(), moved = from;
     for (;;) {
         struct pollfd until = {.fd = socket, .events = POLLIN};
-        int ready = poll(&until, 1, wait_ms < HELPER_LOOK_MS ? wait_ms : HELPER_LOOK_MS);
+        int ready = poll(&until, 1, wait_ms < HELPER_POLL_MS ? wait_ms : HELPER_POLL_MS);
         uint64_t now = tare__monotonic_ns();
         if (ready > 0)
             return true;

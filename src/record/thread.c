@@ -161,7 +161,7 @@ static bool move_to_next_chunk(tare__thread *self, bool may_grow, uint32_t given
     while (!chunk && growth == TARE__GROWN)
         if ((growth = tare__process_grow()) == TARE__GROWN)
             chunk = take_chunk();
-    self->looked = chunk || growth == TARE__GROWS_NOW ? 0 : given_back;
+    self->full_at = chunk || growth == TARE__GROWS_NOW ? 0 : given_back;
     if (!chunk)
         return false;
     retire(self, TARE__CHUNK_SLOTS);
@@ -177,7 +177,7 @@ static bool move_to_next_chunk(tare__thread *self, bool may_grow, uint32_t given
 bool tare__thread_next_chunk(tare__thread *self, bool may_grow)
 {
     uint32_t given_back = atomic_load_explicit(&tare__here->ring->given_back, memory_order_acquire) + 1;
-    if (self->looked == given_back)
+    if (self->full_at == given_back)
         return false; /* still full */
     uint64_t before;
     tare__thread_hold(self, &before);
@@ -352,7 +352,7 @@ void tare__threads_forget(void)
             state->saved = 0;
             state->stream = 0;
             state->chunk = state->sequence = state->reserve_used = 0;
-            state->skip_depth = state->skip_over = state->skip_count = state->looked = 0;
+            state->skip_depth = state->skip_over = state->skip_count = state->full_at = 0;
             state->dropped_spans = state->dropped_others = state->lost_ends = 0;
             state->nested_spans = state->nested_others = state->nested_told = 0;
             state->steps_open = state->epochs_open = 0;

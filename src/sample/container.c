@@ -303,7 +303,7 @@ static bool is_removed(tare__sample_set *set, const tare__cgroup *group)
     return group->version > 0 && !tare__machine_exists(root_of(set), group->folder);
 }
 
-static void look_at_limits(tare__sample_set *set, container *container)
+static void update_limits(tare__sample_set *set, container *container)
 {
     if (is_removed(set, &container->groups.of[TARE__CGROUP_CPU]) ||
         is_removed(set, &container->groups.of[TARE__CGROUP_MEMORY]))
@@ -319,7 +319,7 @@ static void look_at_limits(tare__sample_set *set, container *container)
         put_limits(set, container);
 }
 
-static void look_around(tare__sample_set *set, container *container, uint64_t now_ns)
+static void update_groups(tare__sample_set *set, container *container, uint64_t now_ns)
 {
     bool slow = now_ns >= container->slow_due_ns;
     if (container->first_ns == 0)
@@ -330,7 +330,7 @@ static void look_around(tare__sample_set *set, container *container, uint64_t no
         tare__cgroup_moved(root_of(set), target_of(set), &container->groups))
         follow(set, container);
     else if (slow)
-        look_at_limits(set, container);
+        update_limits(set, container);
 }
 
 static void open_container(tare__sample_set *set, void *state)
@@ -343,7 +343,7 @@ static void open_container(tare__sample_set *set, void *state)
 static void tick_container(tare__sample_set *set, void *state, uint64_t now_ns)
 {
     container *container = state;
-    look_around(set, container, now_ns);
+    update_groups(set, container, now_ns);
     tick_figures(set, container, 0, FIRST_OF_STAT);
     if (now_ns >= container->stat_due_ns) {
         uint64_t before = tare__sample_cost_clock(set);
@@ -416,16 +416,16 @@ static void check_pressure(const container *container, const char *root, tare__s
 
 static void doctor_container(const char *root, tare__sample_check_sink *sink, void *context)
 {
-    container *looked = calloc(1, sizeof *looked);
-    if (!looked)
+    container *probe = calloc(1, sizeof *probe);
+    if (!probe)
         return;
-    looked->memory_total = memory_of_machine(root);
-    tare__cgroup_find(root, 0, &looked->groups);
-    read_limits(looked, root, 0);
-    check_limits(looked, sink, context);
-    check_memory(looked, root, sink, context);
-    check_pressure(looked, root, sink, context);
-    free(looked);
+    probe->memory_total = memory_of_machine(root);
+    tare__cgroup_find(root, 0, &probe->groups);
+    read_limits(probe, root, 0);
+    check_limits(probe, sink, context);
+    check_memory(probe, root, sink, context);
+    check_pressure(probe, root, sink, context);
+    free(probe);
 }
 
 const tare__sampler tare__sampler_container = {

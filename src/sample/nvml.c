@@ -171,7 +171,7 @@ static void *open_library(void *context)
     self->status = tare__nvml_open(&self->nvml, &self->error);
     self->window_ns = 0;
     for (uint32_t i = 0; self->status == 0 && i < self->nvml.physical; i++) {
-        uint64_t window = self->nvml.gpus[i].trouble
+        uint64_t window = self->nvml.gpus[i].failure
                               ? 0
                               : tare__nvml_window_ns(&self->nvml, self->nvml.gpus[i].device);
         if (window > self->window_ns)
@@ -311,8 +311,8 @@ static void finish_opening(tare__sample_set *set, nvml_state *state)
     state->phase = READY;
     for (uint32_t i = 0; i < nvml->gpu_count; i++) {
         make_series(set, &nvml->gpus[i], &state->gpus[i]);
-        if (nvml->gpus[i].trouble)
-            lose(set, nvml, &state->gpus[i], nvml->gpus[i].trouble);
+        if (nvml->gpus[i].failure)
+            lose(set, nvml, &state->gpus[i], nvml->gpus[i].failure);
         else
             too_short(set, state, &state->gpus[i]);
         if (has_instances(nvml, i))

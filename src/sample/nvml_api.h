@@ -135,7 +135,7 @@ typedef struct tare__nvml_gpu {
     uint32_t index;    /* GPUs from 0 as in NVML; MIG instances after the last GPU */
     int32_t parent;    /* for a MIG instance: index of its GPU in the array; else -1 */
     bool divided;      /* MIG is enabled: its instances are used */
-    int trouble;       /* why there is no handle: an NVML result; 0 */
+    int failure;       /* why there is no handle: an NVML result; 0 */
     char name[TARE__NVML_NAME_BYTES];
 } tare__nvml_gpu;
 

@@ -11,16 +11,16 @@
 #include "nvml.h"
 #include "tare.h"
 
-typedef struct look {
+typedef struct receiver {
     const char *root;
     tare__sample_check_sink *sink;
     void *context;
-} look;
+} receiver;
 
-static void tell(const look *look, tare__sample_check *check)
+static void tell(const receiver *receiver, tare__sample_check *check)
 {
     check->sampler = tare__sampler_nvml.name;
-    look->sink(look->context, check);
+    receiver->sink(receiver->context, check);
 }
 
 /* ---- the bus: existing GPUs, with or without a driver ------------------------------------------------ */
@@ -42,7 +42,7 @@ static unsigned read_hex(const char *root, const char *device, const char *file)
 }
 
 /* Displays are class 03, processing accelerators 12. */
-static bus look_at_bus(const char *root)
+static bus scan_bus(const char *root)
 {
     bus found = {0};
     char path[4096];
@@ -123,34 +123,34 @@ static const char *install_command(const char *root)
     return "";
 }
 
-static void tell_failure(const look *look, const tare__nvml *nvml, int status, const tare__error *error)
+static void tell_failure(const receiver *receiver, const tare__nvml *nvml, int status, const tare__error *error)
 {
-    bus found = look_at_bus(look->root);
-    bool visible = found.nvidia > 0 || is_there(look->root, "/dev/nvidiactl");
+    bus found = scan_bus(receiver->root);
+    bool visible = found.nvidia > 0 || is_there(receiver->root, "/dev/nvidiactl");
     tare__sample_check check = {.source = "NVML", .state = TARE__SAMPLE_FAILS};
     snprintf(check.detail, sizeof check.detail, "%.200s%s", error->text,
              found.nvidia > 0 && !nvml->library.handle ? "; an NVIDIA GPU is on the bus" : "");
     if (status == TARE_E_VERSION)
-        snprintf(check.fix, sizeof check.fix, "%s", install_command(look->root));
+        snprintf(check.fix, sizeof check.fix, "%s", install_command(receiver->root));
     else if (nvml->library.handle)
         snprintf(check.fix, sizeof check.fix, "%s", fix_of(nvml->result));
-    else if (in_container(look->root))
+    else if (in_container(receiver->root))
         snprintf(check.fix, sizeof check.fix, "docker run --gpus all …");
     else if (visible)
-        snprintf(check.fix, sizeof check.fix, "%s", install_command(look->root));
+        snprintf(check.fix, sizeof check.fix, "%s", install_command(receiver->root));
     else if (found.known)
         snprintf(check.detail, sizeof check.detail, "%.200s; no NVIDIA GPU on the bus", error->text);
-    tell(look, &check);
+    tell(receiver, &check);
 }
 
-static void tell_others(const look *look)
+static void tell_others(const receiver *receiver)
 {
-    bus found = look_at_bus(look->root);
+    bus found = scan_bus(receiver->root);
     tare__sample_check check = {.source = "AMD GPU", .state = TARE__SAMPLE_FAILS};
     if (found.amd == 0)
         return;
     snprintf(check.detail, sizeof check.detail, "%u found; only NVIDIA's GPUs are read", found.amd);
-    tell(look, &check);
+    tell(receiver, &check);
 }
 
 /* ---- GPU by GPU -------------------------------------------------------------------------------------- */
@@ -231,19 +231,19 @@ static void probe_gpu(const tare__nvml *nvml, const tare__nvml_gpu *gpu, tare__s
     check->state = works == 0 ? TARE__SAMPLE_FAILS : works < asked ? TARE__SAMPLE_PARTLY : TARE__SAMPLE_WORKS;
 }
 
-static void tell_gpu(const look *look, const tare__nvml *nvml, const tare__nvml_gpu *gpu)
+static void tell_gpu(const receiver *receiver, const tare__nvml *nvml, const tare__nvml_gpu *gpu)
 {
     char source[32], words[256];
     snprintf(source, sizeof source, "GPU %u", gpu->index);
     tare__sample_check check = {.source = source};
-    if (gpu->trouble) {
+    if (gpu->failure) {
         check.state = TARE__SAMPLE_FAILS;
-        snprintf(check.detail, sizeof check.detail, "%s", tare__nvml_words(nvml, gpu->trouble, words));
-        snprintf(check.fix, sizeof check.fix, "%s", fix_of(gpu->trouble));
+        snprintf(check.detail, sizeof check.detail, "%s", tare__nvml_words(nvml, gpu->failure, words));
+        snprintf(check.fix, sizeof check.fix, "%s", fix_of(gpu->failure));
     } else {
         probe_gpu(nvml, gpu, &check);
     }
-    tell(look, &check);
+    tell(receiver, &check);
 }
 
 /* Details are listed GPU by GPU; here only that something is missing. */
@@ -257,7 +257,7 @@ static void tell_missing(const char *names, tare__sample_check *check)
              (int)strcspn(names, ","), names, n > 1 ? ", …" : "");
 }
 
-static void tell_library(const look *look, const tare__nvml *nvml)
+static void tell_library(const receiver *receiver, const tare__nvml *nvml)
 {
     tare__text missing = {0};
     tare__sample_check check = {.source = "NVML", .state = TARE__SAMPLE_WORKS};
@@ -267,24 +267,24 @@ static void tell_library(const look *look, const tare__nvml *nvml)
     if (missing.length > 0 && !missing.failed)
         tell_missing(missing.data, &check);
     tare__text_free(&missing);
-    tell(look, &check);
+    tell(receiver, &check);
 }
 
 void tare__nvml_doctor(const char *root, tare__sample_check_sink *sink, void *context)
 {
-    look look = {.root = root, .sink = sink, .context = context};
+    receiver receiver = {.root = root, .sink = sink, .context = context};
     tare__nvml *nvml = calloc(1, sizeof *nvml);
     tare__error error = {"out of memory"};
     int status = nvml ? tare__nvml_open(nvml, &error) : TARE_E_MEMORY;
     if (nvml && status) {
-        tell_failure(&look, nvml, status, &error);
+        tell_failure(&receiver, nvml, status, &error);
     } else if (nvml) {
-        tell_library(&look, nvml);
+        tell_library(&receiver, nvml);
         for (uint32_t i = 0; i < nvml->gpu_count; i++)
-            tell_gpu(&look, nvml, &nvml->gpus[i]);
+            tell_gpu(&receiver, nvml, &nvml->gpus[i]);
     }
     if (nvml)
         tare__nvml_close(nvml);
     free(nvml);
-    tell_others(&look);
+    tell_others(&receiver);
 }

@@ -148,8 +148,8 @@ static void find_gpus(tare__nvml *nvml, unsigned count)
         unsigned now = 0, pending = 0;
         if (!gpu)
             break;
-        gpu->trouble = nvml->api.by_index(i, &gpu->device);
-        if (gpu->trouble) {
+        gpu->failure = nvml->api.by_index(i, &gpu->device);
+        if (gpu->failure) {
             snprintf(gpu->name, sizeof gpu->name, "NVIDIA GPU");
             continue;
         }

@@ -16,7 +16,7 @@
 #define PSS_FIRST_NS 1000000000u  /* not while it starts */
 #define PSS_NS 5000000000u
 #define PSS_SHARE 0.2             /* of the budget */
-#define SETTLED_LOOKS 2u          /* a process seen for the second time gets all its series */
+#define SETTLED_SAMPLES 2u          /* a process seen for the second time gets all its series */
 
 /* In the order of the enumeration in watch.h. */
 static const struct {
@@ -215,7 +215,7 @@ static void take_lasting(tare__watched *process)
         if (i < 2)
             now[i] = tare__watch_add(now[i], waited[i]);
         int64_t grew = i < 2 ? waited[i] - process->waited_cpu[i] : now[i] - process->lasting[i];
-        process->waited[i] = process->looks > 1 ? grew : 0;
+        process->waited[i] = process->times_seen > 1 ? grew : 0;
         process->lasting[i] = now[i];
     }
     process->waited_cpu[0] = waited[0];
@@ -314,7 +314,7 @@ static void put_process(tare__sample_set *set, process_state *state, tare__watch
 {
     if (process->told_end || process->unread)
         return;
-    bool settled = process->looks >= SETTLED_LOOKS || process->pid == state->watch.target;
+    bool settled = process->times_seen >= SETTLED_SAMPLES || process->pid == state->watch.target;
     if (!process->gone) {
         rename_series(set, process);
         for (int i = 0; i < TARE__W_ALWAYS; i++)
@@ -377,7 +377,7 @@ static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
     bool only_list = options->only_list || options->left_out & 1; /* its own bit: it is the first in the table */
     bool thorough = only_list || now_ns >= state->thorough_ns;
     uint64_t before = tare__sample_cost_clock(set);
-    tare__watch_look(set, watch, now_ns, thorough);
+    tare__watch_update(set, watch, now_ns, thorough);
     bool all = true; /* were read; else it shows later who waited for those that have gone */
     if (!only_list) {
         for (size_t i = 0; i < watch->count; i++) {
@@ -386,7 +386,7 @@ static void tick_process(tare__sample_set *set, void *context, uint64_t now_ns)
             if (thorough && !watch->processes[i].ended && !watch->processes[i].unread)
                 take_files(state, &watch->processes[i]);
         }
-        tare__threads_look(set, watch, &state->threads, thorough);
+        tare__threads_update(set, watch, &state->threads, thorough);
         bool pss = take_all_pss(set, state, now_ns);
         if (all)
             tare__totals_keep_ended(&state->totals, watch);

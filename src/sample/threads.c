@@ -11,7 +11,7 @@
 
 #define THREAD_SHARE 0.4 /* of the cost allowed per tick */
 #define GAP_MAX 100u     /* ticks */
-#define SETTLED_LOOKS 2u
+#define SETTLED_SAMPLES 2u
 
 /* ---- list of threads ------------------------------------------------------------------------------------------ */
 
@@ -115,7 +115,7 @@ static reading read_thread(tare__watch *watch, const tare__watched *process, tar
     thread->system = system > thread->system ? system : thread->system;
     thread->state = stat.state;
     memcpy(thread->name, stat.name, sizeof thread->name);
-    thread->looks++;
+    thread->times_seen++;
     return READ;
 }
 
@@ -141,7 +141,7 @@ static void put_thread(tare__sample_set *set, const tare__watched *process, tare
 {
     static const tare__metric metrics[] = {TARE__M_CPU_USER, TARE__M_CPU_SYSTEM};
     const int64_t values[] = {thread->user, thread->system};
-    if (thread->looks < SETTLED_LOOKS)
+    if (thread->times_seen < SETTLED_SAMPLES)
         return;
     bool renamed = strcmp(thread->told_name, thread->name) != 0;
     for (int i = 0; i < 2; i++) {
@@ -173,7 +173,7 @@ static bool is_own(const tare__watched_thread *thread)
     return strncmp(thread->name, "tare-", 5) == 0;
 }
 
-static void look_at(tare__sample_set *set, tare__watch *watch, tare__watched *process, bool thorough)
+static void sample_threads(tare__sample_set *set, tare__watch *watch, tare__watched *process, bool thorough)
 {
     bool others = process->list_again || process->stat.threads != (int64_t)process->thread_count;
     bool all = true, all_switches = true; /* were read */
@@ -210,7 +210,7 @@ static void look_at(tare__sample_set *set, tare__watch *watch, tare__watched *pr
 }
 
 /* A process that never had a second thread: its values are those of its thread, and no other file is needed. */
-static void look_at_only(tare__sample_set *set, tare__watched *process)
+static void sample_only_thread(tare__sample_set *set, tare__watched *process)
 {
     tare__watched_thread *thread = find_thread(process, process->pid);
     if (!thread && !(thread = add_thread(process, process->pid)))
@@ -223,7 +223,7 @@ static void look_at_only(tare__sample_set *set, tare__watched *process)
         thread->forced = process->value[TARE__W_FORCED];
     }
     memcpy(thread->name, process->stat.name, sizeof thread->name);
-    thread->looks++;
+    thread->times_seen++;
     put_thread(set, process, thread);
 }
 
@@ -236,18 +236,18 @@ static void take_threads(tare__sample_set *set, tare__watch *watch, bool due, bo
         if (process->ended || process->unread)
             continue;
         if (!process->many_threads) {
-            look_at_only(set, process);
+            sample_only_thread(set, process);
             continue;
         }
         process->value[TARE__W_VOLUNTARY] = process->value[TARE__W_FORCED] = TARE__NO_VALUE;
         if (due)
-            look_at(set, watch, process, thorough);
+            sample_threads(set, watch, process, thorough);
         else /* unknown at this tick */
             process->value[TARE__W_RUNNING] = process->value[TARE__W_DISK_WAIT] = TARE__NO_VALUE;
     }
 }
 
-void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_pace *pace, bool thorough)
+void tare__threads_update(tare__sample_set *set, tare__watch *watch, tare__thread_pace *pace, bool thorough)
 {
     pace->thorough = pace->thorough || thorough;
     bool due = ++pace->waited >= pace->gap;

@@ -212,9 +212,9 @@ static void refresh(tare__sample_set *set, tare__watch *watch, tare__watched *pr
 {
     uint64_t cpu_ns = 0;
     bool has_clock = cpu_clock(watch, process->pid, &cpu_ns);
-    process->idle = has_clock && process->looks > 1 && cpu_ns == process->cpu_ns && !process->ended && !thorough;
+    process->idle = has_clock && process->times_seen > 1 && cpu_ns == process->cpu_ns && !process->ended && !thorough;
     process->unread = false;
-    process->looks++;
+    process->times_seen++;
     if (process->idle)
         return;
     char text[1024];
@@ -385,7 +385,7 @@ static bool may_have_children(const tare__watched *process)
     return !process->ended && !process->idle && !process->unread;
 }
 
-void tare__watch_look(tare__sample_set *set, tare__watch *watch, uint64_t now_ns, bool thorough)
+void tare__watch_update(tare__sample_set *set, tare__watch *watch, uint64_t now_ns, bool thorough)
 {
     find_target(set, watch);
     size_t known = watch->count;

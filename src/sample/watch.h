@@ -40,7 +40,7 @@ typedef struct tare__watched_thread {
     pid_t tid;
     int fd; /* of its stat */
     bool seen; /* present in the list that is being read */
-    unsigned looks;
+    unsigned times_seen;
     uint32_t series[2]; /* user, system; 0: none yet */
     int64_t user, system; /* ns */
     int64_t voluntary, forced; /* as read last */
@@ -85,7 +85,7 @@ typedef struct tare__watched {
     bool ended;      /* a zombie, or gone; reported */
     bool idle;       /* did not run since the last sample */
     bool unread;     /* descriptors or memory ran out at this sample: it is left out */
-    unsigned looks;
+    unsigned times_seen;
     int fd_stat, fd_status, fd_io, fd_children;
     tare__proc_stat stat;
     uint64_t cpu_ns; /* from its CPU clock; 0: no such clock */
@@ -132,7 +132,7 @@ void tare__watch_open(tare__sample_set *set, tare__watch *watch);
 void tare__watch_close(tare__watch *watch);
 /* Reads each known process again, and finds new ones. `thorough`: also children of other threads, idle ones,
  * orphans. */
-void tare__watch_look(tare__sample_set *set, tare__watch *watch, uint64_t now_ns, bool thorough);
+void tare__watch_update(tare__sample_set *set, tare__watch *watch, uint64_t now_ns, bool thorough);
 /* Removes processes whose end was reported. */
 void tare__watch_forget(tare__sample_set *set, tare__watch *watch);
 /* Reads a file of a process, with a cached descriptor if possible. */
@@ -169,7 +169,7 @@ typedef struct tare__thread_pace {
     double cost;          /* of a sample, relative to a tick */
 } tare__thread_pace;
 /* Reads and puts the threads of all processes, if due; limited to a part of the budget. */
-void tare__threads_look(tare__sample_set *set, tare__watch *watch, tare__thread_pace *pace, bool thorough);
+void tare__threads_update(tare__sample_set *set, tare__watch *watch, tare__thread_pace *pace, bool thorough);
 void tare__threads_end(tare__sample_set *set, tare__watched *process);
 
 /* ---- doctor.c ---------------------------------------------------------------------------------------------- */

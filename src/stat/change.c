@@ -216,7 +216,7 @@ static double estimate(const search *search, double share, double scale, double 
     return -0.5 * (degrees * log(variance) + equations.log_variance + log_determinant);
 }
 
-static void weigh_cuts(search *search)
+static void score_cuts(search *search)
 {
     double p[SHARES][CUTS_MAX], likelihood[SHARES], most = -INFINITY, sum = 0;
     tare__moments moments = {0};
@@ -294,7 +294,7 @@ static void join(search *search)
 {
     while (search->count > 1) {
         if (!search->options.permutations)
-            weigh_cuts(search);
+            score_cuts(search);
         size_t worst = 0;
         double worst_p = -1;
         for (size_t i = 1; i < search->count; i++) {

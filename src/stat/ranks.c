@@ -84,7 +84,7 @@ static void next_size(double *rows, size_t i, size_t m, size_t last)
 }
 
 /* The same if the counts are too large; slower. False: out of memory. */
-static bool weigh_orders(size_t n, size_t m, size_t last, double *chances)
+static bool order_probabilities(size_t n, size_t m, size_t last, double *chances)
 {
     if (n < m) { /* U's distribution is symmetric in n and m; fewer rows need less memory */
         size_t swap = n;
@@ -109,7 +109,7 @@ bool tare__stat_u_below(size_t n, size_t m, size_t last, double *below)
     bool countable = all < 0x1p52;
     if (countable)
         count_orders(n, m, last, below);
-    else if (!weigh_orders(n, m, last, below))
+    else if (!order_probabilities(n, m, last, below))
         return false;
     for (size_t u = 0; u <= last; u++) {
         sum += below[u];

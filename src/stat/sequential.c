@@ -130,7 +130,7 @@ tare__sequential tare__paired_test(const double *base, const double *head, size_
 
 /* ---- how much error each interim test may spend -------------------------------------------------- */
 #define CELLS     240  /* even */
-#define LOOKS_MAX 60.0
+#define INTERIMS_MAX 60.0
 #define SPENT_BY(alpha, n, most) ((alpha) * pow((double)(n) / (double)(most), 3))
 
 /* The sum of the measurements, as long as no interim test has decided: its range and density. */
@@ -185,7 +185,7 @@ static void move(path *at, double spread, double limit)
 }
 
 /* The first interim test: the number of pairs at which all on one side would be significant. */
-static size_t first_look(size_t most, double alpha)
+static size_t first_interim(size_t most, double alpha)
 {
     size_t n = 1;
     while (n <= most && ldexp(2, -(int)n) > SPENT_BY(alpha, n, most))
@@ -199,7 +199,7 @@ void tare__sequential_make(tare__sequential_plan *plan, size_t most, double alph
     memset(plan, 0, sizeof *plan);
     plan->most = most;
     path at = {0, 0, {0}};
-    size_t n = first_look(most, alpha), last = 0, apart = (size_t)ceil((double)most / LOOKS_MAX);
+    size_t n = first_interim(most, alpha), last = 0, apart = (size_t)ceil((double)most / INTERIMS_MAX);
     for (double spent = 0; n <= most; n = n < most && n + apart > most ? most : n + apart) {
         double whole = sqrt((double)n), may = SPENT_BY(alpha, n, most), limit;
         if (!last) {

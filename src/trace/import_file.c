@@ -44,10 +44,10 @@ static int gzread(gzFile file, void *into, unsigned bytes)
     return (int)got;
 }
 
-static void gzerror(gzFile file, int *trouble)
+static void gzerror(gzFile file, int *code)
 {
     (void)file;
-    *trouble = Z_OK;
+    *code = Z_OK;
 }
 
 static off_t gzoffset(gzFile file)
@@ -99,9 +99,9 @@ int64_t tare__import_read(void *context, void *into, size_t bytes)
     int got = gzread(file->file, into, bytes < INT32_MAX ? (unsigned)bytes : INT32_MAX);
     if (got > 0)
         return got;
-    int trouble = 0;
-    gzerror(file->file, &trouble);
-    return trouble == Z_OK && got == 0 ? 0 : -1;
+    int code = 0;
+    gzerror(file->file, &code);
+    return code == Z_OK && got == 0 ? 0 : -1;
 }
 
 uint64_t tare__import_done(const tare__import_file *file, uint64_t *of)

@@ -35,7 +35,7 @@ int tare__sorter_open(tare__import_sorter *sorter, uint32_t records_max, const c
     return sorter->records ? 0 : TARE_E_MEMORY;
 }
 
-static int trouble(int failure, tare__error *error)
+static int fail_spill(int failure, tare__error *error)
 {
     return tare__fail(error, failure == ENOSPC || failure == EDQUOT ? TARE_E_SPACE : TARE_E_SYSTEM,
                       "cannot write temporary data to disk: %s", strerror(failure));
@@ -52,7 +52,7 @@ static int open_spill(tare__import_sorter *sorter, tare__error *error)
     if (sorter->fd >= 0)
         unlink(path);
     free(path);
-    return sorter->fd >= 0 ? 0 : trouble(failure, error);
+    return sorter->fd >= 0 ? 0 : fail_spill(failure, error);
 }
 
 static void sort_records(tare__import_sorter *sorter)
@@ -73,7 +73,7 @@ static int spill(tare__import_sorter *sorter, tare__error *error)
     size_t bytes = sorter->count * sizeof *sorter->records;
     int failed = tare__pwrite_all(sorter->fd, sorter->records, bytes, sorter->bytes);
     if (failed)
-        return trouble(-failed, error);
+        return fail_spill(-failed, error);
     sorter->runs[sorter->run_count++] = (tare__import_run){.offset = sorter->bytes, .left = sorter->count};
     sorter->bytes += bytes;
     sorter->count = 0;
@@ -130,7 +130,7 @@ static bool fill(tare__import_sorter *sorter, tare__import_run *run, uint32_t ro
         return false;
     int failed = tare__pread_all(sorter->fd, run->buffer, bytes, run->offset, &got);
     if (failed || got != bytes) {
-        *status = trouble(failed ? -failed : EIO, error);
+        *status = fail_spill(failed ? -failed : EIO, error);
         return false;
     }
     run->count = count;

@@ -53,7 +53,7 @@ static void fail(pen *pen, int status)
 {
     if (!pen->status && status)
         pen->status = tare__fail(pen->importer->error, status, "%s",
-                                 pen->writer.trouble[0] ? pen->writer.trouble : "out of memory");
+                                 pen->writer.problem[0] ? pen->writer.problem : "out of memory");
 }
 
 static void append(pen *pen)
@@ -504,7 +504,7 @@ static int write_file(pen *pen)
     pen->rounding = ROUNDING_NS;
     write_all(pen);
     if (!pen->status && tare__writer_settle(&pen->writer) != 0)
-        pen->status = tare__fail(pen->importer->error, TARE_E_PERMISSION, "%s", pen->writer.trouble);
+        pen->status = tare__fail(pen->importer->error, TARE_E_PERMISSION, "%s", pen->writer.problem);
     else if (pen->status)
         tare__writer_abandon(&pen->writer);
     return pen->status;

@@ -60,16 +60,16 @@ def chromium():
 @pytest.fixture
 def show(chromium, pages):
     """Opens a page from disk. Whatever it logs as an error, throws, asks or requests fails the test at its end."""
-    trouble, contexts = [], []
+    problems, contexts = [], []
 
     def watch(page, path):
         page.set_default_timeout(PATIENCE * 1000)
         page.on("console", lambda message: message.type in ("error", "warning") and
-                trouble.append("console: " + message.text))
-        page.on("pageerror", lambda error: trouble.append("thrown: %s" % error))
-        page.on("dialog", lambda dialog: (trouble.append("dialog: " + dialog.message), dialog.dismiss()))
+                problems.append("console: " + message.text))
+        page.on("pageerror", lambda error: problems.append("thrown: %s" % error))
+        page.on("dialog", lambda dialog: (problems.append("dialog: " + dialog.message), dialog.dismiss()))
         page.on("request", lambda request: request.url != path.as_uri() and not request.url.startswith("data:")
-                and trouble.append("request: " + request.url))
+                and problems.append("request: " + request.url))
 
     def open_page(name, **options):
         options = {"viewport": {"width": 1400, "height": 900}, "color_scheme": "light", **options}
@@ -83,4 +83,4 @@ def show(chromium, pages):
     yield open_page
     for context in contexts:
         context.close()
-    assert trouble == []
+    assert problems == []

@@ -66,21 +66,21 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def show(chromium, files):
-    contexts, trouble = [], []
+    contexts, problems = [], []
 
     def open_page(name, width, scheme="light"):
         contexts.append(chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}))
         page, path = contexts[-1].new_page(), files / f"{name}.html"
-        page.on("console", lambda message: trouble.append(message.text))
+        page.on("console", lambda message: problems.append(message.text))
         page.on("request", lambda request: request.url != path.as_uri() and not request.url.startswith("data:")
-                and trouble.append("request: " + request.url))
+                and problems.append("request: " + request.url))
         page.goto(path.as_uri())
         return page
 
     yield open_page
     for context in contexts:
         context.close()
-    assert trouble == []
+    assert problems == []
 
 
 PAGES = ("compare", "many", "trend60", "trend2000", "model")

@@ -141,7 +141,7 @@ def test_json_tells_of_samples(bench):
         assert finding["severity"] in ("critical", "warning", "info") and finding["title"] and finding["id"]
 
 
-def test_what_is_not_looked_at_is_absent(bench):
+def test_what_is_not_sampled_is_absent(bench):
     bench.tare("run", "-q", "-o", "t.tare", "--no-sampling", "--", "sleep", "0.1")
     report = bench.json("t.tare")
     assert report["metrics"] == [] and report["tare"]["interval_ns"] is None

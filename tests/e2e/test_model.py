@@ -21,8 +21,8 @@ COUNTED = ["mobilenetv2", "conv_grouped"]
 
 
 def has_onnx():
-    look = "import importlib.util as u; exit(not u.find_spec('onnx'))"
-    return os.path.exists(ONNX) and subprocess.run([ONNX, "-c", look]).returncode == 0
+    probe = "import importlib.util as u; exit(not u.find_spec('onnx'))"
+    return os.path.exists(ONNX) and subprocess.run([ONNX, "-c", probe]).returncode == 0
 
 
 pytestmark = pytest.mark.skipif(not has_onnx(), reason=f"{ONNX} has no onnx: tools/setup test makes it")
@@ -43,7 +43,7 @@ def models(truth):
     return truth["folder"]
 
 
-def weigh(bench, path, *options):
+def analyze(bench, path, *options):
     done = bench.tare("model", "--static", "--json", *options, path)
     assert done.status == 0, (done.status, done.err)
     assert done.err == ""
@@ -63,7 +63,7 @@ PUBLISHED = [  # model, options, MACs, parameters
 
 @pytest.mark.parametrize("name, options, macs, parameters", PUBLISHED)
 def test_published_figures(bench, models, name, options, macs, parameters):
-    found = weigh(bench, models / f"{name}.onnx", *options)
+    found = analyze(bench, models / f"{name}.onnx", *options)
     total = found["total"]
     assert total["macs"] == macs
     assert total["flops"] == 2 * macs
@@ -80,25 +80,25 @@ def test_published_figures(bench, models, name, options, macs, parameters):
 
 
 def test_batch_scales_the_work_and_not_the_weights(bench, models):
-    one, eight = weigh(bench, models / "resnet50.onnx"), weigh(bench, models / "resnet50.onnx", "--batch", "8")
+    one, eight = analyze(bench, models / "resnet50.onnx"), analyze(bench, models / "resnet50.onnx", "--batch", "8")
     assert eight["total"]["macs"] == 8 * one["total"]["macs"]
     assert eight["total"]["activation_peak_bytes"] == 8 * one["total"]["activation_peak_bytes"]
     assert eight["total"]["weight_bytes"] == one["total"]["weight_bytes"]
     assert one["dimensions"] == [{"name": "batch", "value": 1, "assumed": True}] and one["notes"]
     assert eight["dimensions"] == [{"name": "batch", "value": 8, "assumed": False}] and not eight["notes"]
     assert eight["outputs"][0]["shape"] == [8, 1000] and eight["outputs"][0]["symbols"] == ["batch", None]
-    shaped = weigh(bench, models / "resnet50.onnx", "--shape", "image=8,3,224,224")
+    shaped = analyze(bench, models / "resnet50.onnx", "--shape", "image=8,3,224,224")
     assert shaped["total"] == eight["total"] and not shaped["notes"]
 
 
 def test_statistics_are_no_parameters(bench, models):
-    uses = {row["use"]: row for row in weigh(bench, models / "resnet50.onnx")["weights_by_use"]}
+    uses = {row["use"]: row for row in analyze(bench, models / "resnet50.onnx")["weights_by_use"]}
     assert uses["statistics"]["elements"] == 2 * 26_560  # running means and variances
     assert uses["parameters"]["elements"] == 25_557_032
 
 
 def test_peak_of_activations_by_hand(bench, models):
-    found = weigh(bench, models / "elementwise_only.onnx")["total"]
+    found = analyze(bench, models / "elementwise_only.onnx")["total"]
     # x (held by the caller), relu's output and the sum; the softmax comes when relu's is gone
     assert found["activation_peak_bytes"] == 3 * 64
     assert found["output_bytes"] == 3 * 64
@@ -145,7 +145,7 @@ SMALL = {  # MACs, parameters, shapes that come out
 @pytest.mark.parametrize("name", SMALL)
 def test_small(bench, models, name):
     macs, parameters, shapes = SMALL[name]
-    found = weigh(bench, models / f"{name}.onnx")
+    found = analyze(bench, models / f"{name}.onnx")
     assert found["total"]["macs"] == macs
     assert found["total"]["parameters"] == parameters
     assert [output["shape"] for output in found["outputs"]] == shapes
@@ -166,23 +166,23 @@ OTHER = {  # operations of one operator, by the rules of docs/MODELS.md
 
 @pytest.mark.parametrize("name, op", OTHER)
 def test_other_operations(bench, models, name, op):
-    row = next(row for row in weigh(bench, models / f"{name}.onnx")["operators"] if row["op"] == op)
+    row = next(row for row in analyze(bench, models / f"{name}.onnx")["operators"] if row["op"] == op)
     assert row["other_operations"] == OTHER[name, op] and row["not_counted"] == 0
 
 
 def test_weights_in_attributes_and_trees_are_told(bench, models):
-    notes = weigh(bench, models / "classic_linear.onnx")["notes"]
+    notes = analyze(bench, models / "classic_linear.onnx")["notes"]
     assert any("weights of LinearClassifier are attributes" in note for note in notes)
-    rows = {row["op"]: row for row in weigh(bench, models / "classic_trees.onnx")["operators"]}
+    rows = {row["op"]: row for row in analyze(bench, models / "classic_trees.onnx")["operators"]}
     for op in ("TreeEnsembleClassifier", "TreeEnsembleRegressor"):
         assert rows[op]["macs"] is None and "depends on its values" in rows[op]["reason"]
     assert rows["ZipMap"]["not_counted"] == 0
-    rows = {row["op"]: row for row in weigh(bench, models / "texts.onnx")["operators"]}
+    rows = {row["op"]: row for row in analyze(bench, models / "texts.onnx")["operators"]}
     assert all("lengths of the texts" in row["reason"] for row in rows.values()) and len(rows) == 5
 
 
 def test_what_is_not_counted_is_named(bench, models):
-    found = weigh(bench, models / "unknown_operator.onnx")
+    found = analyze(bench, models / "unknown_operator.onnx")
     strange = next(row for row in found["operators"] if row["op"] == "Strange")
     figures = [strange[key] for key in ("domain", "nodes", "not_counted", "macs")]
     assert figures == ["some.where", 1, 1, None]
@@ -192,7 +192,7 @@ def test_what_is_not_counted_is_named(bench, models):
     assert "at least 56 MACs, 112 FLOPs" in text and found["total"]["at_least"] and found["total"]["other_at_least"]
     assert [(row["op"], row["reason"]) for row in found["not_counted"]] == [
         ("Strange", "no rule for this operator")]
-    after = weigh(bench, models / "data_dependent.onnx")
+    after = analyze(bench, models / "data_dependent.onnx")
     layer = next(row for row in after["layers"] if row["name"] == "after")
     assert layer["macs"] is None and layer["state"] == "no shape" and not after["total"]["activations_known"]
     assert after["total"]["at_least"] and not after["total"]["other_at_least"]  # only a product is left out
@@ -204,21 +204,21 @@ def test_what_is_not_counted_is_named(bench, models):
 
 
 def test_loops_and_branches_are_told(bench, models):
-    turn = next(row for row in weigh(bench, models / "loop_known.onnx")["layers"] if row["name"].endswith("turn"))
+    turn = next(row for row in analyze(bench, models / "loop_known.onnx")["layers"] if row["name"].endswith("turn"))
     assert (turn["name"], turn["times"], turn["macs"]) == ("loop/body/turn", 10, 480)
-    loop, either = weigh(bench, models / "loop_unknown.onnx"), weigh(bench, models / "if_computed.onnx")
+    loop, either = analyze(bench, models / "loop_unknown.onnx"), analyze(bench, models / "if_computed.onnx")
     assert any("one is counted" in note for note in loop["notes"])
     assert any("the cheaper one, is counted; else_branch costs 384 MACs more" in note for note in either["notes"])
     for found, name in ((loop, "loop"), (either, "either")):
         assert found["total"]["at_least"] and [row["name"] for row in found["not_counted"]] == [name]
     assert not either["total"]["activations_known"]
     for flag, macs in (("true", 128), ("false", 512)):
-        found = weigh(bench, models / "if_unknown.onnx", "-i", f"which={flag}")
+        found = analyze(bench, models / "if_unknown.onnx", "-i", f"which={flag}")
         assert (found["total"]["macs"], found["total"]["at_least"]) == (macs, False)
     for turns in (1, 7):
-        found = weigh(bench, models / "loop_counted.onnx", "-i", f"often={turns}")
+        found = analyze(bench, models / "loop_counted.onnx", "-i", f"often={turns}")
         assert (found["total"]["macs"], found["total"]["at_least"]) == (turns * 3 * 4 * 4, False)
-    assert [row["name"] for row in weigh(bench, models / "function.onnx")["layers"]] == [
+    assert [row["name"] for row in analyze(bench, models / "function.onnx")["layers"]] == [
         "first/inner/product", "first/add", "second/inner/product", "second/add"]
 
 
@@ -226,7 +226,7 @@ def test_loops_and_branches_are_told(bench, models):
 @pytest.mark.parametrize("name", SHAPED)
 def test_shapes_are_those_of_onnx(bench, truth, name):
     theirs, compared = truth["shapes"][name], 0
-    for layer in weigh(bench, truth["folder"] / f"{name}.onnx", "--batch", "3")["layers"]:
+    for layer in analyze(bench, truth["folder"] / f"{name}.onnx", "--batch", "3")["layers"]:
         ours, known = layer["output"]["shape"], theirs.get(layer["output"]["name"])
         if known is None:
             continue
@@ -240,7 +240,7 @@ def test_shapes_are_those_of_onnx(bench, truth, name):
 def test_shapes_are_those_of_the_runtime(bench, truth, name):
     if truth["ran"][name] is None:
         pytest.skip("there is no ONNX Runtime here")
-    found = weigh(bench, truth["folder"] / f"{name}.onnx", "--batch", "3")
+    found = analyze(bench, truth["folder"] / f"{name}.onnx", "--batch", "3")
     for output, known in zip(found["outputs"], truth["ran"][name]):
         shape = output["shape"]
         assert [b if a is None and name == "texts" else a
@@ -251,7 +251,7 @@ def test_shapes_are_those_of_the_runtime(bench, truth, name):
 def test_macs_are_those_of_onnx_tool(bench, truth, name):
     if truth["macs"][name] is None:
         pytest.skip("there is no onnx-tool here")
-    assert weigh(bench, truth["folder"] / f"{name}.onnx")["total"]["macs"] == truth["macs"][name]
+    assert analyze(bench, truth["folder"] / f"{name}.onnx")["total"]["macs"] == truth["macs"][name]
 
 
 def test_models_that_onnx_ships(bench, truth):
@@ -300,7 +300,7 @@ def test_names_are_escaped(bench, models):
     path.write_bytes(data.replace(name, b"<a>&\x1b"))
     assert "<a>" not in bench.tare("model", "--static", "--html", path).out
     assert "\x1b" not in bench.tare("model", "--static", path).out
-    assert any(layer["node"] == "<a>&\x1b" for layer in weigh(bench, path)["layers"])
+    assert any(layer["node"] == "<a>&\x1b" for layer in analyze(bench, path)["layers"])
 
 
 # ---- what the user says ------------------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ def test_no_model_or_two(bench, models):
 
 
 def test_shapes_that_do_not_fit_are_told(bench, models):
-    found = weigh(bench, models / "shared.onnx", "--shape", "x=2,15")
+    found = analyze(bench, models / "shared.onnx", "--shape", "x=2,15")
     assert any(layer["reason"] and "do not match" in layer["reason"] for layer in found["layers"])
 
 

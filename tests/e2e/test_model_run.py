@@ -448,7 +448,7 @@ def test_no_runtime(bench, models):
     assert done.status == 0 and json.loads(done.out)["measured"] is None
 
 
-def test_where_the_runtime_is_looked_for(bench, models):
+def test_where_the_runtime_is_searched_for(bench, models):
     words = ("model", "--json", "--no-layers", "--runs", "5", "--warmup", "1", models / "images.onnx")
     env = nowhere(bench)
     venv = str(pathlib.Path(ONNX).parents[1])

@@ -127,7 +127,7 @@ def test_own_session_of_a_program_that_is_killed(bench):
     check_nesting(events, left_open=1)
 
 
-def test_own_session_is_looked_at_from_outside(bench):
+def test_own_session_is_sampled_from_outside(bench):
     done = own(bench, "busy")
     assert done.facts["started"] == done.facts["stopped"] == ["1"]
     report = bench.json(bench.folder / "busy.tare")

@@ -51,7 +51,7 @@ static void read_environment(void)
     }
 }
 
-static int trouble(const device *of)
+static int failure(const device *of)
 {
     if (!fake_nvml.lost || of->gpu != fake_nvml.lost_gpu)
         return 0;
@@ -120,7 +120,7 @@ API int nvmlDeviceGetUtilizationRates(device *of, unsigned out[2])
         return 3;
     out[0] = fake_nvml.busy;
     out[1] = fake_nvml.memory_busy;
-    return trouble(of) ? trouble(of) : fake_nvml.utilization;
+    return failure(of) ? failure(of) : fake_nvml.utilization;
 }
 
 API int nvmlDeviceGetMemoryInfo(device *of, unsigned long long out[3]);
@@ -130,7 +130,7 @@ API int nvmlDeviceGetMemoryInfo(device *of, unsigned long long out[3])
     out[0] = fake_nvml.total;
     out[1] = fake_nvml.total - fake_nvml.used - fake_nvml.reserved;
     out[2] = fake_nvml.used + fake_nvml.reserved;
-    return trouble(of);
+    return failure(of);
 }
 
 API int nvmlDeviceGetPowerUsage(device *of, unsigned *out);
@@ -138,7 +138,7 @@ API int nvmlDeviceGetPowerUsage(device *of, unsigned *out)
 {
     fake_nvml.calls.power++;
     *out = fake_nvml.power_mw;
-    return trouble(of) ? trouble(of) : fake_nvml.power;
+    return failure(of) ? failure(of) : fake_nvml.power;
 }
 
 API int nvmlDeviceGetTemperature(device *of, unsigned sensor, unsigned *out);
@@ -146,7 +146,7 @@ API int nvmlDeviceGetTemperature(device *of, unsigned sensor, unsigned *out)
 {
     fake_nvml.calls.temperature++;
     *out = fake_nvml.celsius;
-    return sensor != 0 ? 2 : trouble(of);
+    return sensor != 0 ? 2 : failure(of);
 }
 
 API int nvmlDeviceGetClockInfo(device *of, unsigned which, unsigned *out);
@@ -154,7 +154,7 @@ API int nvmlDeviceGetClockInfo(device *of, unsigned which, unsigned *out)
 {
     fake_nvml.calls.clock++;
     *out = which == 1 ? fake_nvml.clock : which == 2 ? fake_nvml.memory_clock : 0;
-    return trouble(of);
+    return failure(of);
 }
 
 /* The two that must never be called while a program runs. */
@@ -216,7 +216,7 @@ static int list(const device *of, int draws, unsigned *n, void *out, size_t reco
     *n = found;
     if (fake_nvml.processes_result)
         return fake_nvml.processes_result;
-    return found > room ? 7 : trouble(of);
+    return found > room ? 7 : failure(of);
 }
 
 API int nvmlDeviceGetComputeRunningProcesses(device *of, unsigned *n, void *out);
@@ -278,7 +278,7 @@ API int nvmlDeviceGetSamples(device *of, unsigned kind, unsigned long long since
     }
     *n = 100;
     *type = 1;
-    return trouble(of);
+    return failure(of);
 }
 
 typedef struct memory_v2 {
@@ -296,7 +296,7 @@ API int nvmlDeviceGetMemoryInfo_v2(device *of, memory_v2 *out)
     out->reserved = fake_nvml.reserved;
     out->used = fake_nvml.used;
     out->free = fake_nvml.total - fake_nvml.used - fake_nvml.reserved;
-    return trouble(of) ? trouble(of) : fake_nvml.memory_v2;
+    return failure(of) ? failure(of) : fake_nvml.memory_v2;
 }
 
 API int nvmlDeviceGetComputeRunningProcesses_v3(device *of, unsigned *n, void *out);
@@ -334,7 +334,7 @@ API int nvmlDeviceGetFieldValues(device *of, int n, field_value *values)
         values[i].type = 1;
         values[i].value = 0xabcdef0000000000ull | fake_nvml.instant_mw; /* only 32 bits are the value */
     }
-    return trouble(of);
+    return failure(of);
 }
 
 API int nvmlDeviceGetCurrentClocksEventReasons(device *of, unsigned long long *out);
@@ -342,7 +342,7 @@ API int nvmlDeviceGetCurrentClocksEventReasons(device *of, unsigned long long *o
 {
     fake_nvml.calls.reasons++;
     *out = fake_nvml.reasons;
-    return trouble(of);
+    return failure(of);
 }
 
 API int nvmlDeviceGetTotalEccErrors(device *of, unsigned kind, unsigned counter, unsigned long long *out);
@@ -350,7 +350,7 @@ API int nvmlDeviceGetTotalEccErrors(device *of, unsigned kind, unsigned counter,
 {
     fake_nvml.calls.ecc++;
     *out = kind == 1 && counter == 0 ? fake_nvml.errors : 12345;
-    return trouble(of) ? trouble(of) : fake_nvml.ecc;
+    return failure(of) ? failure(of) : fake_nvml.ecc;
 }
 
 /* ---- MIG --------------------------------------------------------------------------------------------- */

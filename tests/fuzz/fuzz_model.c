@@ -6,10 +6,10 @@
 #include "model/half.h"
 #include "model/model.h"
 
-static int weigh(const void *data, size_t bytes, const tare__model_options *options, tare__model_report **report)
+static int analyze(const void *data, size_t bytes, const tare__model_options *options, tare__model_report **report)
 {
     tare__error error = {""};
-    int status = tare__model_weigh_bytes(data, bytes, options, report, &error);
+    int status = tare__model_analyze_bytes(data, bytes, options, report, &error);
     if (status ? *report != NULL || error.text[0] == '\0' : *report == NULL)
         __builtin_trap();
     return status;
@@ -38,7 +38,7 @@ static void convert(const uint8_t *data, size_t bytes, const tare__model_options
     int status = tare__half_convert_bytes(data, bytes, &file, &error);
     if (status && error.text[0] == '\0')
         __builtin_trap();
-    if (!status && (file.length > 16 * bytes + 4096 || weigh(file.data, file.length, options, &half) != 0))
+    if (!status && (file.length > 16 * bytes + 4096 || analyze(file.data, file.length, options, &half) != 0))
         __builtin_trap();
     if (half && !half->not_counted && !report->not_counted &&
         (half->total.macs != report->total.macs || half->total.parameters > report->total.parameters))
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static const tare__model_dimension dimensions[] = {{"sequence", 7, false}};
     tare__model_options options = {.dimensions = dimensions, .n_dimensions = bytes % 2, .batch = (int64_t)(bytes % 3)};
     tare__model_report *report;
-    if (weigh(data, bytes, &options, &report) != 0)
+    if (analyze(data, bytes, &options, &report) != 0)
         return 0;
     add_up(report);
     convert(data, bytes, &options, report);

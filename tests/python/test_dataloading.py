@@ -78,7 +78,7 @@ def test_a_loader_that_raises_is_left_as_it_was():
     assert loader.dataset.transform is broken and not hasattr(loader.collate_fn, "_sums")
 
 
-def test_running_workers_cannot_be_looked_into():
+def test_running_workers_cannot_be_inspected():
     loader = DataLoader(Slow(8), batch_size=4, num_workers=1, persistent_workers=True)
     list(loader)
     stats = profile(loader)
@@ -128,7 +128,7 @@ def test_slow_loading():
     assert bottlenecks(avg_loading_time=0.002) == []
 
 
-def test_loading_is_weighed_against_the_step():
+def test_loading_is_compared_with_the_step():
     assert bottlenecks(avg_loading_time=0.023, compute_time=1.0, wait_percent=2.0) == []
     found = bottlenecks(avg_loading_time=0.004, compute_time=0.002, wait_percent=66.0)
     assert len(found) == 1 and "66 % of a training step" in found[0]

@@ -77,7 +77,7 @@ def export(module, given, path, **options):
     return path
 
 
-def weigh(bench, path, *words):
+def analyze(bench, path, *words):
     return json.loads(bench.call(bench.command, "model", "--static", "--json", *words, path).out)
 
 
@@ -93,7 +93,7 @@ def counted(module, given):
 
 
 def check(bench, path, module, given):
-    found, (flops, shapes) = weigh(bench, path), counted(module, given)
+    found, (flops, shapes) = analyze(bench, path), counted(module, given)
     assert flops > 0 and found["total"]["flops"] == flops
     assert found["total"]["macs"] * 2 == flops
     assert found["total"]["parameters"] == sum(parameter.numel() for parameter in module.parameters())
@@ -117,7 +117,7 @@ def test_the_newer_exporter(bench, name):
 def test_as_it_is_called_without_options(bench):
     """The normalization is folded into the convolution before it: fewer parameters, the same products."""
     module, given = made("convolutions")
-    found = weigh(bench, export(module, given, bench.folder / "model.onnx", dynamo=False))
+    found = analyze(bench, export(module, given, bench.folder / "model.onnx", dynamo=False))
     assert found["total"]["flops"] == counted(module, given)[0]
     folded = sum(parameter.numel() for parameter in module.norm.parameters())
     assert found["total"]["parameters"] == sum(parameter.numel() for parameter in module.parameters()) - folded
@@ -127,6 +127,6 @@ def test_a_batch_that_is_left_open(bench):
     module, given = made("convolutions")
     names = {"input_names": ["image"], "dynamic_axes": {"image": {0: "batch"}}}
     path = export(module, given, bench.folder / "model.onnx", **names, **OLDER)
-    found = weigh(bench, path, "--batch", "6")
+    found = analyze(bench, path, "--batch", "6")
     assert found["total"]["flops"] == counted(module, torch.cat([given] * 3))[0]
     assert found["outputs"][0]["shape"] == [6, 5]

@@ -132,14 +132,14 @@ def test_suggestions_come_while_it_runs_and_once_each():
     with tare.Suggestions(monitor, tell, interval=0.02) as suggestions:
         with monitor.track("load data"):
             busy(0.05)
-        assert there.wait(30), suggestions.trouble
+        assert there.wait(30), suggestions.error
         assert any("load data" in str(one) for one in told)
         for _ in range(3):
             with monitor.track("load data"):
                 busy(0.01)
         time.sleep(0.1)
     keys = [(one.kind, one.operation) for one in told]
-    assert len(keys) == len(set(keys)) and suggestions.told == told and suggestions.trouble is None
+    assert len(keys) == len(set(keys)) and suggestions.told == told and suggestions.error is None
 
 
 def test_suggestions_from_the_trace_that_is_being_written(bench):
@@ -154,7 +154,7 @@ def test_suggestions_from_the_trace_that_is_being_written(bench):
                 time.sleep(0.02)
         suggestions.stop()
         tare.stop()
-        print(any(str(one) == "forward is there" for one in suggestions.told), suggestions.trouble)
+        print(any(str(one) == "forward is there" for one in suggestions.told), suggestions.error)
     """, env={"TARE_HELPER": bench.command})
     assert done.out == "True None\n"
 
@@ -167,7 +167,7 @@ def test_suggestions_survive_what_goes_wrong():
     with pytest.raises(RuntimeError, match="already"):
         suggestions.start()
     suggestions.stop()
-    assert suggestions.trouble == "OSError: gone"
+    assert suggestions.error == "OSError: gone"
     for interval, kind in ((0, ValueError), ("x", TypeError), (math.nan, ValueError)):
         with pytest.raises(kind):
             tare.Suggestions(Broken(), interval=interval)

@@ -425,7 +425,7 @@ def test_a_name_waits_for_its_module(tmp_path, monkeypatch):
     assert {line.line_number: line.hits for line in profile.stats()} == {2: 5, 3: 4}
 
 
-def test_the_same_name_looked_for_twice():
+def test_the_same_name_given_twice():
     for _ in range(3):  # what was passed over once must be seen again
         with LineProfile("nobody"):
             loop(1)
@@ -567,9 +567,9 @@ def test_wrong_words():
         tare._core.LineCounts().add(loop)
 
 
-def test_a_chooser_that_raises_is_not_the_programs_trouble(monkeypatch):
+def test_a_chooser_that_raises_does_not_affect_the_program(monkeypatch):
     told = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda trouble: told.append(trouble.exc_type))
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: told.append(error.exc_type))
     profile = LineProfile(chooser=lambda code, names: 1 / 0)
     with profile:
         assert loop(3) == 3

@@ -16,12 +16,12 @@ RUNS = {"num_runs": 10, "warmup_runs": 2}
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
     """Threads of others that spin on a busy machine are not what is tested, nor is it how long one looks."""
-    before, look, window = torch.get_num_threads(), _measure.LOOK_SECONDS, _measure.WINDOW_SECONDS
+    before, seconds, window = torch.get_num_threads(), _measure.SAMPLING_SECONDS, _measure.WINDOW_SECONDS
     torch.set_num_threads(1)
-    _measure.LOOK_SECONDS, _measure.WINDOW_SECONDS = 0.02, 0.002
+    _measure.SAMPLING_SECONDS, _measure.WINDOW_SECONDS = 0.02, 0.002
     yield
     torch.set_num_threads(before)
-    _measure.LOOK_SECONDS, _measure.WINDOW_SECONDS = look, window
+    _measure.SAMPLING_SECONDS, _measure.WINDOW_SECONDS = seconds, window
 
 
 class Net(torch.nn.Module):
@@ -63,7 +63,7 @@ def folder(tmp_path_factory):
 
 # ---- modules -------------------------------------------------------------------------------------------------------
 
-def test_a_module_is_weighed_exactly_and_left_as_it_was():
+def test_a_module_is_counted_exactly_and_not_changed():
     model = Net().train()
     model.head.eval()
     before = {name: one.clone() for name, one in model.state_dict().items()}

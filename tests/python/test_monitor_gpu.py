@@ -217,7 +217,7 @@ assert monitor.cudnn_benchmark is True
     assert re.fullmatch(r"  Epoch end: 0\.\d{3}s total, GPU 512\.0MB, 1024MB reserved, peak 1024MB", lines[3])
 
 
-def test_a_framework_in_trouble_does_not_stop_the_program():
+def test_a_framework_that_fails_does_not_stop_the_program():
     with_gpu("""
 def fail(*arguments):
     raise RuntimeError("CUDA error: an illegal memory access was encountered")
@@ -236,7 +236,7 @@ FAKE_DRIVER = """
 #include <stdlib.h>
 #include <string.h>
 typedef struct { unsigned long long total, free, used; } memory;
-int nvmlInit_v2(void) { return getenv("FAKE_TROUBLE") ? 9 : 0; }
+int nvmlInit_v2(void) { return getenv("FAKE_FAILURE") ? 9 : 0; }
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
@@ -286,7 +286,7 @@ def test_the_drivers_memory(driver):
         f"({gib}, {8 * gib});({2 * gib}, {8 * gib});GPU 2: NVML: Invalid Argument (2)")
     assert ask_driver(ask, TARE_NVML=driver, CUDA_VISIBLE_DEVICES="1,GPU-b") == (
         f"({2 * gib}, {8 * gib});({2 * gib}, {8 * gib});CUDA_VISIBLE_DEVICES names no device 2")
-    assert "the NVIDIA driver is not loaded" in ask_driver(ask, TARE_NVML=driver, FAKE_TROUBLE="1")
+    assert "the NVIDIA driver is not loaded" in ask_driver(ask, TARE_NVML=driver, FAKE_FAILURE="1")
     assert "no NVIDIA driver" in ask_driver(ask, TARE_NVML="/no such file")
 
 

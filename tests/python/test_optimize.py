@@ -26,9 +26,9 @@ def one_thread():
 
 @pytest.fixture
 def half():
-    trouble = optimize.half_trouble()
-    if trouble:
-        pytest.skip(trouble)
+    reason = optimize.half_error()
+    if reason:
+        pytest.skip(reason)
 
 
 def optimizer(**settings):
@@ -57,7 +57,7 @@ EVERYTHING = {"use_mixed_precision": True, "use_compile": True, "use_channels_la
 
 def test_without_an_input_nothing_is_applied(monkeypatch):
     """The model comes back as it is, to the bit; what could be tried is advice."""
-    for name in ("half_trouble", "compiler_trouble"):
+    for name in ("half_error", "compiler_error"):
         monkeypatch.setattr(optimize, name, lambda: None)
     model, made = convolutional(), optimizer(**EVERYTHING)
     model[0].register_forward_hook(lambda *_: None)
@@ -218,12 +218,12 @@ def test_a_processor_without_bfloat16_costs_no_process(bench):
     assert "Mixed precision" in done.out
 
 
-def test_trouble_is_told_in_words():
+def test_errors_are_explained():
     import signal
-    assert optimize._trouble_with("it", "pass") is None
-    assert optimize._trouble_with("it", "raise ValueError('no compiler')") == \
+    assert optimize._probe_error("it", "pass") is None
+    assert optimize._probe_error("it", "raise ValueError('no compiler')") == \
         "it does not work here: ValueError: no compiler"
-    told = optimize._trouble_with("it", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
+    told = optimize._probe_error("it", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
     assert told == f"it does not work here: a process that tries it is killed by {signal.SIGILL.name}"
 
 
@@ -303,18 +303,18 @@ def test_bad_input_gets_a_sentence(model, summary, words):
 def test_compiling_is_tried_in_a_process_of_its_own(monkeypatch):
     tried = []
 
-    def trouble(what, code):
+    def probe(what, code):
         tried.append(what)
         return "torch.compile does not work here: no compiler"
-    monkeypatch.setattr(optimize, "_trouble_with", trouble)
-    optimize.compiler_trouble.cache_clear()
+    monkeypatch.setattr(optimize, "_probe_error", probe)
+    optimize.compiler_error.cache_clear()
     try:
         made = optimizer(use_mixed_precision=False, use_compile=True)
         model = mlp()
         assert made.optimize_model(model, {}) is model and tried == ["torch.compile"]
         assert made.get_optimization_summary()["skipped"][0]["reason"].endswith("no compiler")
     finally:
-        optimize.compiler_trouble.cache_clear()
+        optimize.compiler_error.cache_clear()
 
 
 def graphs():
@@ -326,7 +326,7 @@ def graphs():
 def quick_compiler(monkeypatch):
     """torch.compile without code generation: dynamo captures as always."""
     import functools
-    monkeypatch.setattr(optimize, "compiler_trouble", lambda: None)
+    monkeypatch.setattr(optimize, "compiler_error", lambda: None)
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
 
 
@@ -384,7 +384,7 @@ def test_what_dynamo_skips_is_not_called_compiled(quick_compiler):
 def test_a_model_that_does_not_compile_stays(monkeypatch):
     def backend(graph, inputs):
         raise RuntimeError("no code for this")
-    monkeypatch.setattr(optimize, "compiler_trouble", lambda: None)
+    monkeypatch.setattr(optimize, "compiler_error", lambda: None)
     compile_ = torch.compile
     monkeypatch.setattr(torch, "compile", lambda function: compile_(function, backend=backend))
     made, model = optimizer(use_mixed_precision=False, use_compile=True), mlp()

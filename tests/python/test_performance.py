@@ -404,7 +404,7 @@ def test_switches_in_nested_and_threaded_blocks():
     assert block._open == []
 
 
-def test_a_part_in_trouble_does_not_stop_the_program():
+def test_a_part_that_fails_does_not_stop_the_program():
     class Broken:
         names = ("cpu_celsius", "cpu_max_celsius")
 

@@ -47,7 +47,7 @@ static void one_metric_alone_says_nothing(void **state)
         for (size_t i = 0; i < TARE__COUNT_OF(metrics); i++) {
             world *w = world_new();
             add_row(w, metrics[i], (tare__subject_kind)subject, 0, "x", one);
-            look(w);
+            evaluate(w);
             if (metrics[i] == TARE__M_CPU_IOWAIT && subject == SYSTEM) /* all of the CPU time that is known */
                 must_find(w, "iowait");
             else
@@ -68,7 +68,7 @@ static void the_worst_comes_first(void **state)
     add_span(w, "main", TARE_KIND_SPAN, TARE__NO_ROW, 10, 1);
     add_span(w, "small", TARE_KIND_SPAN, 0, 3, 3);
     add_span(w, "large", TARE_KIND_SPAN, 0, 6, 6);
-    look(w);
+    evaluate(w);
     static const char *const order[] = {"memory-high", "spans-dropped", "operation", "operation", "exit-status"};
     assert_int_equal(w->of.n_findings, 5);
     for (size_t i = 0; i < 5; i++)

@@ -29,14 +29,14 @@ static void held_back_by_a_limit(void **state)
     tare__metric_row *hit = add_row(w, TARE__M_CPU_THROTTLED_PERIODS, CONTAINER, 0, "", eight);
     add_row(w, TARE__M_CPU_THROTTLED, CONTAINER, 0, "", half);
     add_cores(w, TREE, 0, "", half);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "cpu-throttled");
     assert_int_equal(finding->severity, TARE__WARNING);
     ABOUT(figure_of(finding, "throttled_share"), 0.8);
     ABOUT(finding->gain, 0.5);
     must_not_find(w, "cpu-high"); /* that is what the limit means */
     hit->total = 4; /* of 100 */
-    look(w);
+    evaluate(w);
     must_not_find(w, "cpu-throttled");
     must_find(w, "cpu-high");
     world_free(w);
@@ -48,7 +48,7 @@ static void all_of_the_cpu(void **state)
     world *w = world_new();
     w->of.usage.cores_allowed = 2;
     add_cores(w, TREE, 0, "", nearly_two);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "cpu-high");
     ABOUT(figure_of(finding, "share"), 0.99);
     ABOUT(finding->to_ns - finding->from_ns, 10 * SECOND);
@@ -92,21 +92,21 @@ static void more_threads_than_cores(void **state)
     w->of.usage.switches_forced = 5000;
     add_cores(w, TREE, 0, "", nearly_two);
     add_row(w, TARE__M_THREADS_RUNNING, TREE, 0, "", eight);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "threads-oversubscribed");
     ABOUT(figure_of(finding, "threads_running"), 8);
     assert_non_null(strstr(finding->advice, "OMP_NUM_THREADS=2"));
     assert_ptr_equal(finding, &w->of.findings[0]); /* cpu-high is its symptom */
     for (uint64_t pid = 1; pid <= 8; pid++)
         add_row(w, TARE__M_THREADS_RUNNING, PROCESS, pid, "worker", one);
-    look(w);
+    evaluate(w);
     assert_non_null(strstr(must_find(w, "threads-oversubscribed")->advice, "no more worker processes than cores (2)"));
     w->of.usage.switches_forced = NAN;
-    look(w);
+    evaluate(w);
     must_not_find(w, "threads-oversubscribed");
     w->of.usage.switches_forced = 5000;
     w->of.usage.cores_allowed = 6;
-    look(w);
+    evaluate(w);
     must_not_find(w, "threads-oversubscribed");
     world_free(w);
 }
@@ -121,13 +121,13 @@ static void one_thread_of_many_cores(void **state)
     add_cores(w, TREE, 0, "", one);
     add_cores(w, THREAD, 500, "helper", zero);
     add_cores(w, THREAD, 501, "MainThread", one);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "one-core");
     ABOUT(finding->gain, 0.75);
     assert_int_equal(figure_of(finding, "tid"), 501);
     assert_non_null(strstr(finding->evidence, "MainThread"));
     w->of.usage.cores_allowed = 1;
-    look(w);
+    evaluate(w);
     must_not_find(w, "one-core");
     w->of.usage.cores_allowed = NAN;
     must_be_silent(w);
@@ -154,7 +154,7 @@ static void a_thread_that_waits_for_a_gpu_spins(void **state)
     add_cores(w, TREE, 0, "", one);
     add_cores(w, THREAD, 501, "MainThread", one);
     add_row(w, TARE__M_GPU_BUSY, GPU, 0, "H200", gpu_full);
-    look(w); /* somebody else's GPU */
+    evaluate(w); /* somebody else's GPU */
     must_find(w, "one-core");
     use_gpu(w);
     must_be_silent(w);
@@ -170,7 +170,7 @@ static void one_thread_without_samples_of_threads(void **state)
     add_cores(w, TREE, 0, "", one);
     add_cores(w, PROCESS, 42, "python3", one);
     tare__metric_row *threads = add_row(w, TARE__M_THREADS, PROCESS, 42, "python3", one);
-    look(w);
+    evaluate(w);
     assert_int_equal(figure_of(must_find(w, "one-core"), "pid"), 42);
     threads->max = 4;
     must_be_silent(w);
@@ -191,7 +191,7 @@ static void cores_that_others_have(void **state)
     add_cores(w, TREE, 0, "", one);
     add_cores(w, THREAD, 7, "MainThread", one);
     add_row(w, TARE__M_CPU_IDLE, SYSTEM, 0, "", three_tenths);
-    look(w);
+    evaluate(w);
     must_not_find(w, "one-core");
     world_free(w);
     w = world_new();
@@ -199,7 +199,7 @@ static void cores_that_others_have(void **state)
     add_cores(w, TREE, 0, "", one);
     add_cores(w, THREAD, 7, "MainThread", one);
     add_row(w, TARE__M_CPU_IDLE, SYSTEM, 0, "", one);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "one-core");
     ABOUT(figure_of(finding, "cores_available"), 2);
     ABOUT(finding->gain, 0.5);
@@ -207,13 +207,13 @@ static void cores_that_others_have(void **state)
     assert_null(strstr(finding->advice, "DataLoader")); /* nothing tells that it uses torch */
     assert_null(strstr(finding->advice, "Python"));
     w->of.phases.imports_known = true;
-    look(w);
+    evaluate(w);
     assert_non_null(strstr(must_find(w, "one-core")->advice, "ProcessPoolExecutor(2)"));
     assert_null(strstr(must_find(w, "one-core")->advice, "DataLoader"));
     const tare__import_row torch = {"torch", 0, SECOND};
     w->of.phases.imports = &torch;
     w->of.phases.n_imports = 1;
-    look(w);
+    evaluate(w);
     assert_non_null(strstr(must_find(w, "one-core")->advice, "DataLoader"));
     world_free(w);
 }
@@ -226,18 +226,18 @@ static void others_on_the_machine(void **state)
     add_row(w, TARE__M_PRESSURE_CPU, SYSTEM, 0, "", half);
     add_cores(w, TREE, 0, "", half);
     add_row(w, TARE__M_THREADS_RUNNING, TREE, 0, "", one);
-    look(w);
+    evaluate(w);
     ABOUT(must_find(w, "shared-machine")->gain, 0.5);
     assert_int_equal(must_find(w, "shared-machine")->severity, TARE__INFO); /* nothing is wrong with the program */
     assert_non_null(strstr(must_find(w, "shared-machine")->evidence, "preemption, not waiting"));
     add_cores(w, THREAD, 7, "MainThread", half);
-    look(w); /* one thread wants a core all along and gets half of one: what it would do with more, nobody knows */
+    evaluate(w); /* one thread wants a core all along and gets half of one: what it would do with more, nobody knows */
     must_not_find(w, "one-core");
     world_free(w);
     w = world_new(); /* the hypervisor's others */
     add_row(w, TARE__M_CPU_USER, SYSTEM, 0, "", half);
     add_row(w, TARE__M_CPU_STEAL, SYSTEM, 0, "", three_tenths);
-    look(w);
+    evaluate(w);
     ABOUT(figure_of(must_find(w, "shared-machine"), "steal"), 0.375);
     world_free(w);
     w = world_new(); /* it waits for itself */
@@ -245,7 +245,7 @@ static void others_on_the_machine(void **state)
     add_row(w, TARE__M_PRESSURE_CPU, SYSTEM, 0, "", half);
     add_cores(w, TREE, 0, "", nearly_two);
     add_row(w, TARE__M_THREADS_RUNNING, TREE, 0, "", eight);
-    look(w);
+    evaluate(w);
     must_not_find(w, "shared-machine");
     world_free(w);
 }
@@ -260,7 +260,7 @@ static void slowed_down_for_heat(void **state)
     (void)state;
     world *w = world_new();
     tare__metric_row *events = add_row(w, TARE__M_THROTTLE_EVENTS, SYSTEM, 0, "", once_hot);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "cpu-hot");
     ABOUT(finding->from_ns, 6 * SECOND);
     ABOUT(finding->to_ns, 8 * SECOND);

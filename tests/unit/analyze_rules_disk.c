@@ -28,14 +28,14 @@ static void waiting_for_disks(void **state)
     w->of.usage.disk_write_bytes = MB;
     add_row(w, TARE__M_THREADS_RUNNING, TREE, 0, "", running);
     tare__metric_row *row = add_row(w, TARE__M_THREADS_DISK_WAIT, TREE, 0, "", waiting);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "disk-bound");
     assert_int_equal(finding->severity, TARE__CRITICAL);
     ABOUT(finding->gain, 0.8);
     ABOUT(finding->from_ns, 2 * SECOND);
     assert_non_null(strstr(finding->advice, "Read ahead"));
     w->of.usage.disk_write_bytes = 2 * GB;
-    look(w);
+    evaluate(w);
     assert_non_null(strstr(must_find(w, "disk-bound")->advice, "fsync"));
     for (size_t i = 30; i < WORLD_POINTS; i++) /* only a second of it */
         ((tare__metric_point *)row->points)[i].mean = 0;
@@ -61,7 +61,7 @@ static void pressure_tells_where_ticks_do_not(void **state)
     must_be_silent(w); /* whose it is nobody knows */
     w->of.usage.disk_read_bytes = GB;
     w->of.usage.disk_write_bytes = 0;
-    look(w);
+    evaluate(w);
     ABOUT(must_find(w, "disk-bound")->gain, 0.5);
     world_free(w);
 }
@@ -73,7 +73,7 @@ static void idle_for_disks(void **state)
     add_row(w, TARE__M_CPU_USER, SYSTEM, 0, "", half);
     add_row(w, TARE__M_CPU_IDLE, SYSTEM, 0, "", half);
     tare__metric_row *row = add_row(w, TARE__M_CPU_IOWAIT, SYSTEM, 0, "", half);
-    look(w);
+    evaluate(w);
     ABOUT(figure_of(must_find(w, "iowait"), "iowait"), 1 / 3.0);
     row->total = 1;
     must_be_silent(w);
@@ -100,13 +100,13 @@ static void a_disk_that_can_do_no_more(void **state)
     add_row(w, TARE__M_DISK_WRITE, TARE__SUBJECT_DISK, 1, "nvme0n1", zero);
     add_row(w, TARE__M_DISK_BUSY, TARE__SUBJECT_DISK, 1, "nvme0n1", nearly_one);
     add_row(w, TARE__M_DISK_QUEUE, TARE__SUBJECT_DISK, 1, "nvme0n1", eight);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "disk-busy");
     assert_int_equal(finding->severity, TARE__WARNING);
     assert_non_null(strstr(finding->title, "nvme0n1"));
     ABOUT(figure_of(finding, "queue"), 8);
     w->of.usage.disk_read_bytes = 0; /* not our doing */
-    look(w);
+    evaluate(w);
     assert_int_equal(must_find(w, "disk-busy")->severity, TARE__INFO);
     assert_non_null(strstr(must_find(w, "disk-busy")->title, "other processes"));
     world_free(w);
@@ -123,7 +123,7 @@ static void lost_packets(void **state)
     tare__metric_row *row = add_row(w, TARE__M_NET_ERRORS, TARE__SUBJECT_NETWORK, 0, "eth0", ninety_megabytes);
     row->total = 400;
     row->mean = 40;
-    look(w);
+    evaluate(w);
     assert_non_null(strstr(must_find(w, "network-errors")->title, "eth0"));
     row->total = 3;
     row->mean = 0.3;

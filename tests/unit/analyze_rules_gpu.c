@@ -32,7 +32,7 @@ static void a_gpu_that_waits(void **state)
     add_row(w, TARE__M_GPU_BUSY, GPU, 0, "H200", gpu_at_work);
     must_be_silent(w); /* somebody's, not ours */
     use_gpu(w);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "gpu-underused");
     ABOUT(finding->gain, 1 - figure_of(finding, "busy"));
     assert_true(figure_of(finding, "busy") < 0.7);
@@ -51,7 +51,7 @@ static void gaps_of_a_gpu(void **state)
     add_row(w, TARE__M_GPU_BUSY, GPU, 0, "H200", gpu_with_gaps);
     must_be_silent(w);
     use_gpu(w);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "gpu-idle-gaps");
     assert_int_equal(figure_of(finding, "gaps"), 1);
     ABOUT(finding->from_ns, 3 * SECOND);
@@ -70,7 +70,7 @@ static void a_gpu_nearly_full(void **state)
     use_gpu(w);
     must_be_silent(w);
     used->max = 75 * GB;
-    look(w);
+    evaluate(w);
     ABOUT(figure_of(must_find(w, "gpu-memory-high"), "share"), 75 / 80.0);
     world_free(w);
 }
@@ -91,7 +91,7 @@ static void a_hot_gpu(void **state)
     world *w = world_new();
     add_row(w, TARE__M_GPU_THROTTLE, GPU, 0, "H200", thermal_bit);
     use_gpu(w);
-    look(w);
+    evaluate(w);
     ABOUT(figure_of(must_find(w, "gpu-hot"), "share"), 0.2);
     assert_true(isnan(must_find(w, "gpu-hot")->gain));
     world_free(w);
@@ -110,7 +110,7 @@ static void a_broken_gpu(void **state)
     use_gpu(w);
     must_be_silent(w);
     errors->total = 2;
-    look(w);
+    evaluate(w);
     assert_int_equal(must_find(w, "gpu-memory-errors")->severity, TARE__CRITICAL);
     world_free(w);
 }

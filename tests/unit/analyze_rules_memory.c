@@ -60,7 +60,7 @@ static void memory_growth_has_slope_and_time(void **state)
         add_row(w, TARE__M_RSS_ANON, TREE, 0, "", shapes[i]);
         add_row(w, TARE__M_RSS_ANON, PROCESS, 77, "idle", one);
         add_row(w, TARE__M_RSS_ANON, PROCESS, 78, "python3 leak.py", shapes[i]);
-        look(w);
+        evaluate(w);
         const tare__finding *finding = must_find(w, "memory-growth");
         assert_int_equal(finding->severity, TARE__CRITICAL);
         ABOUT(figure_of(finding, "slope"), 50 * MB);
@@ -81,7 +81,7 @@ static void growth_to_a_far_limit_is_a_warning(void **state)
     world *w = world_new();
     w->of.usage.memory_allowed_bytes = 64 * GB;
     add_row(w, TARE__M_RSS, TREE, 0, "", leak);
-    look(w);
+    evaluate(w);
     assert_int_equal(must_find(w, "memory-growth")->severity, TARE__WARNING);
     world_free(w);
 }
@@ -91,7 +91,7 @@ static void a_slow_leak_is_told_by_its_share(void **state)
     (void)state;
     world *w = world_new();
     add_row(w, TARE__M_RSS_ANON, TREE, 0, "", slow_leak);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "memory-growth");
     assert_int_equal(finding->severity, TARE__WARNING);
     assert_true(isnan(figure_of(finding, "time_to_limit"))); /* of a limit that is not known */
@@ -132,7 +132,7 @@ static void memory_near_its_limit(void **state)
         w->of.usage.memory_allowed_bytes = 8 * GB;
         w->of.usage.tree_rss_max_bytes = w->of.usage.rss_peak_bytes = cases[i].used * 8 * GB;
         w->of.usage.rss_peak_process = "train";
-        look(w);
+        evaluate(w);
         const tare__finding *finding = found(w, "memory-high");
         assert_int_equal(finding ? (int)finding->severity : 0, cases[i].severity);
         if (finding)
@@ -158,7 +158,7 @@ static void the_limit_unknown_sixteen_gigabytes_are_told(void **state)
     (void)state;
     world *w = world_new();
     w->of.usage.rss_peak_bytes = 17 * GB;
-    look(w);
+    evaluate(w);
     assert_int_equal(must_find(w, "memory-large")->severity, TARE__INFO);
     w->of.usage.memory_allowed_bytes = 128 * GB;
     must_be_silent(w);
@@ -185,7 +185,7 @@ static void swapped_memory(void **state)
     add_row(w, TARE__M_SWAP_IN, SYSTEM, 0, "", swapping);
     add_row(w, TARE__M_SWAP_OUT, SYSTEM, 0, "", swapping);
     add_row(w, TARE__M_SWAPPED, PROCESS, 7, "train", swapped);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "swap");
     assert_int_equal(finding->severity, TARE__CRITICAL);
     ABOUT(figure_of(finding, "swapped"), 300 * MB);

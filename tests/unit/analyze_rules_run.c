@@ -29,7 +29,7 @@ static void killed_for_want_of_memory(void **state)
     add_row(w, TARE__M_RSS_ANON, PROCESS, 12, "python3 train.py", explodes);
     add_span(w, "epoch", TARE_KIND_EPOCH, TARE__NO_ROW, 1, 0)->still_open = 1;
     add_span(w, "collate", TARE_KIND_SPAN, 0, 1, 0)->still_open = 1;
-    look(w);
+    evaluate(w);
     const tare__finding *finding = &w->of.findings[0];
     assert_string_equal(finding->id, "killed-oom");
     assert_int_equal(finding->severity, TARE__CRITICAL);
@@ -55,7 +55,7 @@ static void killed_and_leaking_is_told_in_order(void **state)
     add_cores(w, TREE, 0, "", one);
     add_cores(w, PROCESS, 7, "python3", one);
     add_row(w, TARE__M_THREADS, PROCESS, 7, "python3", one);
-    look(w);
+    evaluate(w);
     assert_string_equal(w->of.findings[0].id, "killed-oom");
     assert_string_equal(w->of.findings[1].id, "memory-growth");
     assert_string_equal(w->of.findings[2].id, "one-core");
@@ -69,14 +69,14 @@ static void a_kill_at_the_limit_is_taken_for_it(void **state)
     w->of.run.signal = SIGKILL;
     w->of.usage.memory_allowed_bytes = GB;
     w->of.usage.tree_rss_max_bytes = 0.98 * GB;
-    look(w);
+    evaluate(w);
     must_find(w, "killed-oom");
     w->of.usage.tree_rss_max_bytes = 0.5 * GB;
-    look(w);
+    evaluate(w);
     must_not_find(w, "killed-oom");
     must_find(w, "ended-by-signal");
     w->of.usage.memory_allowed_bytes = NAN;
-    look(w);
+    evaluate(w);
     must_not_find(w, "killed-oom");
     world_free(w);
 }
@@ -87,12 +87,12 @@ static void signals_and_statuses(void **state)
     world *w = world_new();
     w->of.run.signal = SIGSEGV;
     w->of.run.status = 139;
-    look(w);
+    evaluate(w);
     assert_non_null(strstr(must_find(w, "ended-by-signal")->title, "SIGSEGV"));
     must_not_find(w, "exit-status");
     w->of.run.signal = 0;
     w->of.run.status = 3;
-    look(w);
+    evaluate(w);
     assert_int_equal(must_find(w, "exit-status")->severity, TARE__INFO);
     w->of.run.status = -1; /* not known */
     must_be_silent(w);
@@ -106,7 +106,7 @@ static void dropped_spans(void **state)
     w->of.run.spans = 900;
     must_be_silent(w);
     w->of.run.dropped_spans = 100;
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "spans-dropped");
     assert_int_equal(finding->severity, TARE__WARNING);
     ABOUT(figure_of(finding, "share"), 0.1);

@@ -17,7 +17,7 @@ static void an_operation_that_takes_most(void **state)
     add_span(w, "main", TARE_KIND_SPAN, TARE__NO_ROW, 10, 1);
     add_span(w, "tokenize", TARE_KIND_SPAN, 0, 6, 6);
     add_span(w, "score", TARE_KIND_SPAN, 0, 3, 3);
-    look(w);
+    evaluate(w);
     assert_int_equal(w->of.n_findings, 2);
     const tare__finding *first = &w->of.findings[0], *second = &w->of.findings[1];
     assert_string_equal(first->id, "operation");
@@ -73,7 +73,7 @@ static void loading_in_and_between_steps(void **state)
         for (int part = 0; part < 5; part++)
             add_span(w, part & 1 ? "x" : part & 2 ? "y" : "z", TARE_KIND_SPAN, 1, 0.98, 0.98);
         add_span(w, names[i], TARE_KIND_SPAN, TARE__NO_ROW, 4, 4);
-        look(w);
+        evaluate(w);
         const tare__finding *finding = must_find(w, "data-loading");
         ABOUT(figure_of(finding, "share"), 0.4);
         ABOUT(finding->gain, 0.4);
@@ -93,7 +93,7 @@ static void a_phase_called_data_is_loading(void **state)
         world *w = world_new();
         add_span(w, "step", TARE_KIND_STEP, TARE__NO_ROW, 9, 0.1);
         add_span(w, "data", kinds[i], 0, 4, 4);
-        look(w);
+        evaluate(w);
         bool told = found(w, "data-loading") || found(w, "loader-bound"); /* the closer one, once */
         assert_int_equal(told, kinds[i] == TARE_KIND_PHASE);
         world_free(w);
@@ -111,7 +111,7 @@ static void loading_beside_a_gpu(void **state)
         add_span(w, "load_batch", TARE_KIND_SPAN, 0, 8, 8);
         use_gpu(w);
         w->of.usage.gpu_busy_mean = busy[i];
-        look(w);
+        evaluate(w);
         if (busy[i] > 0.5)
             must_not_find(w, "data-loading");
         else
@@ -127,7 +127,7 @@ static void hidden_loading_is_no_loss(void **state)
     world *w = world_new();
     add_span(w, "step", TARE_KIND_STEP, TARE__NO_ROW, 9.5, 1);
     add_span(w, "load_batch", TARE_KIND_SPAN, TARE__NO_ROW, 9, 1);
-    look(w);
+    evaluate(w);
     must_not_find(w, "data-loading");
     world_free(w);
 }
@@ -138,7 +138,7 @@ static void little_loading_is_no_news(void **state)
     world *w = world_new();
     add_span(w, "step", TARE_KIND_STEP, TARE__NO_ROW, 9, 1);
     add_span(w, "load_batch", TARE_KIND_SPAN, 0, 2, 2);
-    look(w);
+    evaluate(w);
     must_not_find(w, "data-loading");
     world_free(w);
 }
@@ -150,12 +150,12 @@ static void forward_and_backward(void **state)
     add_span(w, "step", TARE_KIND_STEP, TARE__NO_ROW, 10, 0);
     add_span(w, "forward_pass", TARE_KIND_SPAN, 0, 5.5, 5.5);
     add_span(w, "backward_pass", TARE_KIND_SPAN, 0, 4.5, 4.5);
-    look(w);
+    evaluate(w);
     ABOUT(figure_of(must_find(w, "forward"), "share"), 0.55);
     ABOUT(figure_of(must_find(w, "backward"), "share"), 0.45);
     must_not_find(w, "operation");
     use_gpu(w); /* host time of asynchronous work is not its duration */
-    look(w);
+    evaluate(w);
     must_not_find(w, "forward");
     must_not_find(w, "backward");
     world_free(w);
@@ -163,7 +163,7 @@ static void forward_and_backward(void **state)
     add_span(w, "step", TARE_KIND_STEP, TARE__NO_ROW, 10, 3);
     add_span(w, "forward", TARE_KIND_SPAN, 0, 3.5, 3.5);
     add_span(w, "backward", TARE_KIND_SPAN, 0, 3.5, 3.5);
-    look(w);
+    evaluate(w);
     must_not_find(w, "forward");
     must_not_find(w, "backward");
     world_free(w);

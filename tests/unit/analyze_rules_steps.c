@@ -15,13 +15,13 @@ static void steps_that_differ(void **state)
     (void)state;
     world *w = world_new();
     tare__step_row *row = add_steps(w, 20, 0.1, 0.1, 0.6);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "step-variance");
     ABOUT(figure_of(finding, "ratio"), 6);
     ABOUT(finding->gain, 0.05);
     assert_int_equal(finding->severity, TARE__INFO); /* a single one */
     row->each.p95_ns = 0.3 * SECOND;
-    look(w);
+    evaluate(w);
     assert_int_equal(must_find(w, "step-variance")->severity, TARE__WARNING);
     world_free(w);
 }
@@ -49,18 +49,18 @@ static void steps_that_differ_for_others_on_the_machine(void **state)
     tare__metric_row *pressure = add_row(w, TARE__M_PRESSURE_CPU, SYSTEM, 0, "", one);
     add_cores(w, SYSTEM, 0, "", almost_two);
     tare__metric_row *idle = add_row(w, TARE__M_CPU_IDLE, SYSTEM, 0, "", zero);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "step-variance");
     assert_int_equal(finding->severity, TARE__INFO);
     assert_non_null(strstr(finding->evidence, "Other processes used 1.85 cores"));
     assert_null(strstr(finding->advice, "inputs of different sizes"));
     assert_non_null(strstr(finding->advice, "idle machine"));
     pressure->mean = 0.1; /* nobody waits */
-    look(w);
+    evaluate(w);
     assert_int_equal(must_find(w, "step-variance")->severity, TARE__WARNING);
     pressure->mean = 1;
     idle->mean = 1.5; /* there are CPUs */
-    look(w);
+    evaluate(w);
     assert_int_equal(must_find(w, "step-variance")->severity, TARE__WARNING);
     assert_non_null(strstr(must_find(w, "step-variance")->advice, "inputs of different sizes"));
     world_free(w);
@@ -77,7 +77,7 @@ static void one_slow_step_saves_no_more_than_itself(void **state)
     row->bins.counts[47] = 1;
     row->total_ns = row->timed_ns = (19 * 0.0001 + 0.035) * SECOND;
     w->of.run.elapsed_ns = row->total_ns;
-    look(w);
+    evaluate(w);
     ABOUT(must_find(w, "step-variance")->gain, 0.0349 / 0.0369); /* and not all of it */
     world_free(w);
 }
@@ -90,7 +90,7 @@ static void the_first_step_is_not_the_fastest(void **state)
     tare__step_row *row = add_steps(w, 20, 0.01, 0.1, 0.6);
     row->each.min_ns = 0.01 * SECOND;
     row->rest_min_ns = 0.1 * SECOND;
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "step-variance");
     ABOUT(figure_of(finding, "ratio"), 6);
     ABOUT(figure_of(finding, "fastest"), 0.1);
@@ -105,7 +105,7 @@ static void slow_steps_at_equal_distances(void **state)
     for (size_t i = 0; i < 4; i++)
         row->slowest[i] = (tare__slow_step){0.6 * SECOND, (double)i * SECOND, 100 * (4 - i), true, false, 0};
     row->n_slowest = 4;
-    look(w);
+    evaluate(w);
     assert_non_null(strstr(must_find(w, "step-variance")->evidence, "every 100 steps"));
     world_free(w);
 }
@@ -121,7 +121,7 @@ static void slow_steps_at_no_distances(void **state)
         for (size_t i = 0; i < 4; i++)
             row->slowest[i] = (tare__slow_step){0.6 * SECOND, (double)i * SECOND, indexes[k][i], true, false, 0};
         row->n_slowest = 4;
-        look(w);
+        evaluate(w);
         assert_null(strstr(must_find(w, "step-variance")->evidence, "The slow ones come every"));
         world_free(w);
     }
@@ -136,7 +136,7 @@ static void partial_steps_are_not_compared(void **state)
     row->partial = 2;
     row->timed = 18;
     row->slowest[0].partial = true;
-    look(w);
+    evaluate(w);
     must_not_find(w, "step-variance");
     world_free(w);
 }
@@ -154,7 +154,7 @@ static void equal_steps_and_one_hiccup_in_many(void **state)
     world_free(w);
     w = world_new(); /* only the first differs: that has a rule of its own */
     add_steps(w, 20, 0.9, 0.1, 0.1);
-    look(w);
+    evaluate(w);
     must_not_find(w, "step-variance");
     must_find(w, "slow-first-step");
     world_free(w);
@@ -169,7 +169,7 @@ static void a_slow_first_step(void **state)
     (void)state;
     world *w = world_new();
     add_steps(w, 20, 0.5, 0.1, 0.1);
-    look(w);
+    evaluate(w);
     const tare__finding *finding = must_find(w, "slow-first-step");
     assert_int_equal(finding->severity, TARE__INFO);
     assert_true(isnan(finding->gain)); /* it is before steady state */

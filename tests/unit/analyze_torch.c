@@ -75,7 +75,7 @@ static void add_line(torch_world *t, const char *name, const char *file, uint32_
 
 static void is_silent(torch_world *t, const char *id)
 {
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, id);
     loop_free(t);
 }
@@ -89,7 +89,7 @@ static void a_loop_that_waits_for_data(void **state)
     add_line(t, "data @ train.py:12 decode", "/code/train.py", 12, 3);
     add_line(t, "data @ train.py:30 main", "/code/train.py", 30, 1);
     add_line(t, "forward @ train.py:40 main", "/code/train.py", 40, 5);
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "loader-bound");
     assert_ptr_equal(finding, &t->w->of.findings[0]);
     ABOUT(figure_of(finding, "share"), 0.5);
@@ -107,7 +107,7 @@ static void what_workers_cannot_hide(void **state)
     torch_world *t = loop_of(7, 0.5, 0.5, 0);
     t->w->of.usage.cores_allowed = 2;
     add_values(t, "torch.loader.workers", 0, 0, 1);
-    look(t->w);
+    evaluate(t->w);
     ABOUT(must_find(t->w, "loader-bound")->gain,
           0.45); /* two workers: 7 s of loading in 3.5 s, of which 1 s is behind compute */
     loop_free(t);
@@ -150,10 +150,10 @@ static void waiting_while_a_gpu_works(void **state)
     add_row(t->w, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU_PROCESS, 42, "", gigabytes_8)->owner = 0;
     assert_true(tare__any_gpu_used(&t->w->of));
     t->w->of.usage.gpu_busy_mean = 0.9;
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "loader-bound");
     t->w->of.usage.gpu_busy_mean = 0.2;
-    look(t->w);
+    evaluate(t->w);
     must_find(t->w, "loader-bound");
     loop_free(t);
 }
@@ -172,13 +172,13 @@ static void batches_of_an_evaluation(void **state)
     torch_world *t = loop_of(0.1, 3, 3, 0.5);
     add_span(t->w, "epoch", TARE_KIND_EPOCH, TARE__NO_ROW, 14, 0);
     add_span(t->w, "data", PHASE, 5, 6, 6); /* in the epoch, between steps that fetch their own */
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "data-loading");
     is_silent(t, "loader-bound");
     t = loop_of(0, 3, 3, 0.5); /* steps that the program marks behind the loader */
     add_span(t->w, "epoch", TARE_KIND_EPOCH, TARE__NO_ROW, 14, 0);
     add_span(t->w, "data", PHASE, 5, 6, 6);
-    look(t->w);
+    evaluate(t->w);
     ABOUT(figure_of(must_find(t->w, "loader-bound"), "share"), 6.0 / 14);
     loop_free(t);
 }
@@ -196,7 +196,7 @@ static void one_worker(void **state)
     (void)state;
     torch_world *t = loop_of(0.8, 3, 3, 0.5);
     add_values(t, "torch.loader.workers", 1, 1, 1);
-    look(t->w);
+    evaluate(t->w);
     ABOUT(must_find(t->w, "single-worker")->gain, 0.08); /* one worker needs 8 s, two need 4 s: less than the compute */
     loop_free(t);
     t = loop_of(0.8, 3, 3, 0.5);
@@ -221,7 +221,7 @@ static void unpinned_copies(void **state)
 {
     (void)state;
     torch_world *t = copying(0.8, GB, GB);
-    look(t->w);
+    evaluate(t->w);
     ABOUT(figure_of(must_find(t->w, "unpinned-copies"), "unpinned"), GB);
     loop_free(t);
     is_silent(copying(0.8, GB, 0), "unpinned-copies");
@@ -236,7 +236,7 @@ static void sync_points(void **state)
     row->file = "/code/train.py";
     row->line = 42;
     add_span(t->w, "sync: .cpu() at log.py:7", TARE_KIND_SPAN, 0, 0.2, 0.2);
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "sync-points");
     assert_non_null(strstr(finding->title, ".item() at train.py:42"));
     assert_non_null(strstr(finding->evidence, "/code/train.py:42"));
@@ -257,7 +257,7 @@ static void small_operators_by_the_graph(void **state)
     torch_world *t = loop_of(0, 3, 4, 0.5);
     add_values(t, "torch.graph.nodes", 20000, 20000, 4); /* 0.7 s of the fastest step over 40,000 */
     add_line(t, "forward @ net.py:16 forward", "/code/net.py", 16, 3);
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "small-operators");
     ABOUT(figure_of(finding, "each"), 17.5e-6);
     assert_true(isnan(finding->gain)); /* nobody knows what the same work takes in few operators */
@@ -276,7 +276,7 @@ static void small_operators_by_the_graph(void **state)
     t = loop_of(0, 3, 4, 0.5);
     t->w->spans[3].calls *= 4; /* gradient accumulation */
     add_values(t, "torch.graph.nodes", 5000, 5000, 4);
-    look(t->w);
+    evaluate(t->w);
     finding = must_find(t->w, "small-operators");
     ABOUT(figure_of(finding, "operators"), 40000);
     ABOUT(figure_of(finding, "each"), 17.5e-6);
@@ -291,7 +291,7 @@ static void small_operators_of_graphs_that_differ(void **state)
     t->w->spans[0].each.min_ns = 0.01 * SECOND;
     add_values(t, "torch.graph.nodes", 1000, 39000, 4);
     add_values(t, "torch.graph.backward_seconds", 0.05, 0.75, 4); /* 0.4 s and 20,000 nodes on average */
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "small-operators");
     ABOUT(figure_of(finding, "each"), 0.4 * 7 / 4 / 40000);
     ABOUT(figure_of(finding, "operators"), 40000); /* a backward takes 0.4 s on average, as those of the sampled
@@ -299,7 +299,7 @@ static void small_operators_of_graphs_that_differ(void **state)
     assert_non_null(strstr(finding->evidence, "in the steps of these losses"));
     add_values(t, "torch.graph.backward_cpu_seconds", 0.1, 0.1, 4); /* it had a quarter of a core */
     t->facts[1].mean = 0.8; /* longer ones than others */
-    look(t->w);
+    evaluate(t->w);
     finding = must_find(t->w, "small-operators");
     ABOUT(figure_of(finding, "each"), 0.1 * 7 / 4 / 40000);
     ABOUT(figure_of(finding, "operators"), 20000);
@@ -318,11 +318,11 @@ static void small_operators_as_recorded(void **state)
     tare__span_row *row = add_span(t->w, "aten::mul", TARE_KIND_OPERATOR, 2, 3, 3);
     row->calls = 400000;
     add_values(t, "torch.graph.nodes", 10, 10, 4); /* what was recorded counts */
-    look(t->w);
+    evaluate(t->w);
     ABOUT(figure_of(must_find(t->w, "small-operators"), "each"), 7.5e-6);
     assert_null(strstr(must_find(t->w, "small-operators")->title, "estimated"));
     row->calls = 4000;
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "small-operators");
     loop_free(t);
     /* A few large ones that call many small ones, and a loader's. */
@@ -339,7 +339,7 @@ static void float32_where_a_faster_way_exists(void **state)
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
     add_fact(t, "torch.fp32", NAN, "cuda", NULL, 0);
-    look(t->w);
+    evaluate(t->w);
     assert_non_null(strstr(must_find(t->w, "fp32-matmul")->advice, "set_float32_matmul_precision"));
     loop_free(t);
     t = loop_of(5, 1, 1, 0.5); /* compute is not what costs */
@@ -353,15 +353,15 @@ static void compiled_again_and_again(void **state)
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
     add_span(t->w, "torch.compile", TARE_KIND_SPAN, 2, 1, 1)->calls = 1;
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "recompiles"); /* the first time has to be */
     add_span(t->w, "torch.recompile", TARE_KIND_SPAN, 2, 1.5, 1.5)->calls = 7;
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "recompiles");
     ABOUT(figure_of(finding, "recompiles"), 7);
     ABOUT(finding->gain, 0.15);
     add_span(t->w, "torch.recompile backward", TARE_KIND_SPAN, 2, 0.5, 0.5)->calls = 7; /* of the same seven */
-    look(t->w);
+    evaluate(t->w);
     finding = must_find(t->w, "recompiles");
     ABOUT(figure_of(finding, "recompiles"), 7);
     ABOUT(figure_of(finding, "spent"), 2);
@@ -374,7 +374,7 @@ static void optimizer_one_by_one(void **state)
     (void)state;
     torch_world *t = loop_of(0, 2, 3, 2);
     add_fact(t, "torch.unfused", 148, "AdamW", NULL, 0);
-    look(t->w);
+    evaluate(t->w);
     assert_non_null(strstr(must_find(t->w, "unfused-optimizer")->evidence, "AdamW: 148 tensors"));
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
@@ -389,16 +389,16 @@ static void a_profiler_of_its_own(void **state)
     (void)state;
     torch_world *t = loop_of(0, 2, 3, 2);
     add_values(t, "torch.profiler.seconds", 0.5, 1.5, 3);
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "own-profiler");
     ABOUT(figure_of(finding, "at_work"), 3);
     ABOUT(figure_of(finding, "times"), 3);
     assert_non_null(strstr(finding->evidence, "wrote no trace"));
     add_fact(t, TARE__FACT_PROFILER_WROTE, NAN, NULL, "/runs/a.json", 0);
-    look(t->w);
+    evaluate(t->w);
     assert_non_null(strstr(must_find(t->w, "own-profiler")->evidence, "not in this trace: /runs/a.json"));
     add_fact(t, TARE__FACT_PROFILER_READ, NAN, NULL, "/runs/a.json", 0);
-    look(t->w);
+    evaluate(t->w);
     assert_non_null(strstr(must_find(t->w, "own-profiler")->evidence, "taken from what it wrote: /runs/a.json"));
     loop_free(t);
     is_silent(loop_of(0, 2, 3, 2), "own-profiler");
@@ -410,7 +410,7 @@ static void losses_that_are_summed_up(void **state)
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
     add_fact(t, "torch.losses.summed", 33, "total", "/code/train.py", 21);
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "kept-losses");
     assert_non_null(strstr(finding->title, "/code/train.py:21"));
     assert_non_null(strstr(finding->advice, "total += loss.detach()"));
@@ -431,7 +431,7 @@ static void steps_that_are_spent_outside_the_model(void **state)
     add_line(t, "other @ train.py:1 imports", "train.py", 1, 9);
     add_line(t, "step @ train.py:7 load", "train.py", 7, 5);
     add_line(t, "step @ train.py:9 log", "train.py", 9, 1);
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "outside-model");
     ABOUT(figure_of(finding, "share"), 0.75);
     ABOUT(figure_of(finding, "outside"), 6);
@@ -442,11 +442,11 @@ static void steps_that_are_spent_outside_the_model(void **state)
         assert_null(strstr(t->w->of.findings[i].title, "step accounts for"));
 
     parts[0] = 5 * SECOND; /* a quarter is left */
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "outside-model");
     parts[0] = 1 * SECOND;
     bin.steps = 3; /* too few to tell */
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "outside-model");
     bin.steps = 10;
     row->course.phases = false; /* nobody knows what is outside */
@@ -468,7 +468,7 @@ static void loading_is_done_elsewhere_already(void **state)
             add_fact(t, "torch.loader.workers", 2, NULL, NULL, 0);
         t->w->of.counters = &threads;
         t->w->of.n_counters = i;
-        look(t->w);
+        evaluate(t->w);
         const tare__finding *finding = must_find(t->w, "outside-model");
         assert_null(strstr(finding->advice, "in a DataLoader with workers, or in a thread"));
         assert_non_null(
@@ -495,7 +495,7 @@ static void checkpoints_in_steps_and_outside(void **state)
             row->line = 5;
         }
         add_span(t->w, "checkpoint: torch.save at train.py:9", TARE_KIND_SPAN, TARE__NO_ROW, 0.25, 0.25);
-        look(t->w);
+        evaluate(t->w);
         const tare__finding *finding = must_find(t->w, "checkpoints");
         ABOUT(figure_of(finding, "saving"), by_hand ? 2.75 : 5.75);
         assert_non_null(
@@ -522,7 +522,7 @@ static void workers_that_start_anew(void **state)
         add_span(t->w, "workers: DataLoader at train.py:9", TARE_KIND_SPAN, TARE__NO_ROW, 2, 2)->calls = 8;
         if (waits) /* what is inside of waiting counts there */
             add_span(t->w, "workers: DataLoader at train.py:9", TARE_KIND_SPAN, data, 1, 1);
-        look(t->w);
+        evaluate(t->w);
         if (waits) {
             must_not_find(t->w, "worker-restarts");
             assert_non_null(
@@ -552,7 +552,7 @@ static void a_loop_that_is_mostly_outside_its_steps(void **state)
     add_line(t, "other @ train.py:1 imports", "train.py", 1, 9);
     add_line(t, "between @ train.py:7 rollout", "train.py", 7, 3);
     add_line(t, "evaluation forward @ net.py:9 forward", "net.py", 9, 1);
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "outside-steps");
     ABOUT(figure_of(finding, "share"), 10. / 18);
     ABOUT(figure_of(finding, "outside"), 10);
@@ -561,15 +561,15 @@ static void a_loop_that_is_mostly_outside_its_steps(void **state)
     assert_non_null(strstr(finding->title, "55.6 % of the time between the first and the last step is outside steps"));
     assert_non_null(strstr(finding->evidence, "75.0 % of the stack samples there are at train.py:7, in rollout."));
     row->longest_gap_ns = 9 * SECOND; /* one evaluation in the middle */
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "outside-steps");
     row->longest_gap_ns = 1 * SECOND;
     row->between_ns = 5 * SECOND; /* evaluated now and then */
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "outside-steps");
     row->between_ns = 10 * SECOND;
     row->between_told_ns = 8 * SECOND; /* a loader has rules of its own */
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "outside-steps");
     loop_free(t);
 }
@@ -586,24 +586,24 @@ static void a_rank_that_keeps_others_waiting(void **state)
     };
     t->w->of.processes = ranks;
     t->w->of.n_processes = 3;
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "straggler");
     ABOUT(figure_of(finding, "rank"), 1);
     ABOUT(figure_of(finding, "own"), 0.6);
     ABOUT(figure_of(finding, "others"), 0.2);
     ABOUT(finding->gain, 0.44); /* and a tenth more: the others need not be woken up any more */
     ranks[1].backward_ns = 5.8 * SECOND; /* some are always last */
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "straggler");
     ranks[1].backward_ns = 2 * SECOND;
     ranks[1].steps = 3; /* too few to tell */
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "straggler");
     ranks[1].steps = 10;
     t->w->of.n_processes = 0;
     t->w->of.processes = &ranks[1];
     t->w->of.n_processes = 1; /* nobody else */
-    look(t->w);
+    evaluate(t->w);
     must_not_find(t->w, "straggler");
     t->w->of.n_processes = 0;
     loop_free(t);
@@ -614,7 +614,7 @@ static void losses_that_are_kept(void **state)
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
     add_fact(t, "torch.losses.kept", 16, "history", "/code/train.py", 19);
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "kept-losses");
     assert_ptr_equal(finding, &t->w->of.findings[0]);
     assert_non_null(strstr(finding->title, "/code/train.py:19"));
@@ -622,7 +622,7 @@ static void losses_that_are_kept(void **state)
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
     add_fact(t, "torch.losses.kept", 16, "history", NULL, 0); /* no line is certain */
-    look(t->w);
+    evaluate(t->w);
     finding = must_find(t->w, "kept-losses");
     assert_string_equal(finding->title, "Losses are kept with their autograd graph");
     assert_non_null(strstr(finding->evidence, "they are in history."));
@@ -665,7 +665,7 @@ static void places_are_shown_as_they_are(void **state)
     (void)state;
     torch_world *t = loop_of(0, 3, 4, 0.5);
     add_fact(t, "torch.losses.kept", 16, "losses at home", "/me at work: 1/\xc3\xa9/train at 3.py", 19);
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "kept-losses");
     assert_string_equal(finding->title,
                         "Losses are kept with their autograd graph, at /me at work: 1/\xc3\xa9/train at 3.py:19");
@@ -679,7 +679,7 @@ static void graphs_that_grow(void **state)
     torch_world *t = loop_of(0, 3, 4, 0.5);
     add_values(t, "torch.graph.nodes", 40, 900, 5);
     add_values(t, "torch.graph.retained", 1, 1, 1);
-    look(t->w);
+    evaluate(t->w);
     must_find(t->w, "growing-graph");
     loop_free(t);
     t = loop_of(0, 3, 4, 0.5);
@@ -701,7 +701,7 @@ static void threads_for_a_larger_machine(void **state)
     add_values(t, "torch.threads", 4, 32, 2);
     add_fact(t, "torch.set_num_threads", 32, NULL, "/code/train.py", 7);
     add_steps(t->w, 10, 0.8, 0.8, 3); /* they differ, and that is why */
-    look(t->w);
+    evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "torch-threads");
     assert_ptr_equal(finding, &t->w->of.findings[0]);
     assert_non_null(strstr(finding->evidence, "torch.set_num_threads(32) is called at /code/train.py:7"));

@@ -42,7 +42,7 @@ static world *some_world(void)
 static size_t find_with(world *w, const char *text)
 {
     tare__rules *rules = parse(text);
-    look_with(w, rules);
+    evaluate_with(w, rules);
     tare__rules_free(rules); /* findings live on without them */
     size_t n = 0;
     for (size_t i = 0; i < w->of.n_findings; i++)

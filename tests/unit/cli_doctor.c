@@ -15,14 +15,14 @@
 #include "cli/output.c"
 #include "cli_capture.h"
 
-static unsigned looks; /* how often anything was tried */
+static unsigned calls; /* how often anything was tried */
 
 void tare__collect_doctor(tare__sample_check_sink *sink, void *context)
 {
     char source[32]; /* what is pointed to lives during the call only */
     strcpy(source, "shared memory");
     tare__sample_check check = {.sampler = "recording", .source = source, .detail = "/dev/shm has 1.00 GiB free"};
-    looks++;
+    calls++;
     sink(context, &check);
     strcpy(source, "xxxxxxxxxxxxx");
 }
@@ -38,7 +38,7 @@ void tare__sample_doctor(const char *root, tare__sample_check_sink *sink, void *
          "bad\x1b[31mtext", ""},
     };
     assert_string_equal(root, "");
-    looks++;
+    calls++;
     for (size_t i = 0; i < TARE__COUNT_OF(checks); i++)
         sink(context, &checks[i]);
 }
@@ -56,7 +56,7 @@ static int set_up(void **state)
 {
     (void)state;
     char path[128];
-    looks = 0;
+    calls = 0;
     strcpy(folder, "/tmp/tare-cli-doctor.XXXXXX");
     if (!mkdtemp(folder))
         return -1;
@@ -136,9 +136,9 @@ static void marks_and_colours_are_for_terminals(void **state)
 {
     (void)state;
     tare__text text = {0};
-    doctor_look look = {.marks = true, .colour = true, .width = 80};
+    doctor_style style = {.marks = true, .colour = true, .width = 80};
     tare__sample_check check = {.source = "GPU 0", .state = TARE__SAMPLE_FAILS, .detail = "lost"};
-    doctor_put_check(&text, &check, &look, 8);
+    doctor_put_check(&text, &check, &style, 8);
     assert_string_equal(text.data, "  \x1b[31m✗\x1b[0m  GPU 0     lost\n");
     tare__text_free(&text);
     setenv("LC_ALL", "", 1);
@@ -160,7 +160,7 @@ static void wrong_usage_tries_nothing(void **state)
     assert_non_null(strstr(said, "did you mean --json?"));
     assert_int_equal(EXAMINE("-h"), 0);
     assert_ptr_equal(strstr(printed, "tare doctor: Show what can be measured on this machine"), printed);
-    assert_int_equal(looks, 0);
+    assert_int_equal(calls, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

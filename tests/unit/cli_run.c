@@ -155,7 +155,7 @@ static void what_is_wrong_is_said_even_when_quiet(void **state)
 {
     (void)state;
     answer.left_running = 1;
-    strcpy(answer.trouble, "the disk is full; the trace ends early");
+    strcpy(answer.problem, "the disk is full; the trace ends early");
     strcpy(answer.folder, "/tmp/tare-x");
     assert_int_equal(RUN("--", "./prog"), 7);
     assert_ptr_equal(strstr(said, "tare: the command has exited; waiting for 3 of its processes that are still "

@@ -151,8 +151,8 @@ static void thresholds_name_figures(void **state)
 static void emit_all(const tare__check *check, tare__text out[5])
 {
     tare__check_names names = {"head.tare", check->base ? "base.json" : NULL};
-    tare__emit_options look = {.width = 80};
-    tare__emit_check_text(check, &names, &look, &out[0]);
+    tare__emit_options style = {.width = 80};
+    tare__emit_check_text(check, &names, &style, &out[0]);
     tare__emit_check_json(check, &names, true, &out[1]);
     tare__emit_check_junit(check, &names, &out[2]);
     tare__emit_check_github(check, &names, &out[3]);

@@ -202,8 +202,8 @@ static void what_was_not_measured_says_why(void **state)
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------- */
-static const tare__model_report weighed = {.path = "m.onnx", .format = "onnx"};
-static const tare__model_view view = {.report = &weighed, .measured = &measured};
+static const tare__model_report analyzed = {.path = "m.onnx", .format = "onnx"};
+static const tare__model_view view = {.report = &analyzed, .measured = &measured};
 
 static void put_json(tare__text *out)
 {

@@ -56,7 +56,7 @@ static int close_file(void *context)
 static const tare__emit_files files = {open_file, close_file, NULL};
 static tare__model_report *report;
 
-static int weigh(void **state)
+static int analyze(void **state)
 {
     static uint8_t data[16 << 10];
     const char *here = __FILE__, *slash = strrchr(here, '/');
@@ -69,7 +69,7 @@ static int weigh(void **state)
         return -1;
     size_t bytes = fread(data, 1, sizeof data, file);
     fclose(file);
-    return tare__model_weigh_bytes(data, bytes, NULL, &report, &error);
+    return tare__model_analyze_bytes(data, bytes, NULL, &report, &error);
 }
 
 static int give_back(void **state)
@@ -143,5 +143,5 @@ int main(void)
         cmocka_unit_test(sinks_that_refuse),
         cmocka_unit_test(memory_runs_out),
     };
-    return cmocka_run_group_tests(tests, weigh, give_back);
+    return cmocka_run_group_tests(tests, analyze, give_back);
 }

@@ -164,7 +164,7 @@ static inline tare__step_row *add_steps(world *w, uint64_t count, double first_s
 }
 
 /* ---- looking ---- */
-static inline void look_with(world *w, const tare__rules *rules)
+static inline void evaluate_with(world *w, const tare__rules *rules)
 {
     assert_int_equal(tare__analyze_findings(&w->of, NULL, rules), 0);
     for (size_t i = 0; i < w->of.n_findings; i++) {
@@ -179,9 +179,9 @@ static inline void look_with(world *w, const tare__rules *rules)
     }
 }
 
-static inline void look(world *w)
+static inline void evaluate(world *w)
 {
-    look_with(w, NULL);
+    evaluate_with(w, NULL);
 }
 
 static inline const tare__finding *found(const world *w, const char *id)
@@ -209,7 +209,7 @@ static inline void must_not_find(const world *w, const char *id)
 
 static inline void must_be_silent(world *w)
 {
-    look(w);
+    evaluate(w);
     for (size_t i = 0; i < w->of.n_findings; i++)
         fail_msg("%s found: %s (%s)", w->of.findings[i].id, w->of.findings[i].title, w->of.findings[i].evidence);
 }

@@ -23,7 +23,7 @@
 #define OWN     1600u /* … and of one alone: with 2,000 more than 12,000 together */
 #define ROOM    12000u
 
-static tare__inject_name *look_up(const char *text)
+static tare__inject_name *lookup(const char *text)
 {
     return tare__inject_name_of(text, strlen(text));
 }
@@ -52,7 +52,7 @@ static void use_shared(user *user)
         char text[32];
         unsigned which = (i + user->number / 2 * 17) % SHARED;
         snprintf(text, sizeof text, "aten::shared_%u", which);
-        tare__inject_name *found = look_up(text);
+        tare__inject_name *found = lookup(text);
         user->wrong += !is_whole(found, text) || (user->shared[which] && user->shared[which] != found);
         user->shared[which] = found;
     }
@@ -63,7 +63,7 @@ static void use_own(user *user)
     for (unsigned i = 0; i < OWN; i++) {
         char text[48];
         snprintf(text, sizeof text, "aten::of_thread_%u_%u", user->number, i);
-        tare__inject_name *found = look_up(text);
+        tare__inject_name *found = lookup(text);
         bool refused = strcmp(__atomic_load_n(&found->as_operator.name, __ATOMIC_RELAXED), "(more names)") == 0;
         user->refused += refused;
         user->wrong += !refused && !is_whole(found, text);
@@ -112,15 +112,15 @@ static void those_that_are_in_are_found_and_others_are_not(void **state)
 {
     (void)state;
     errno = 77;
-    assert_true(is_whole(look_up("aten::shared_7"), "aten::shared_7"));
-    assert_ptr_equal(look_up("aten::shared_7"), look_up("aten::shared_7"));
-    const tare__inject_name *more = look_up("one too many");
+    assert_true(is_whole(lookup("aten::shared_7"), "aten::shared_7"));
+    assert_ptr_equal(lookup("aten::shared_7"), lookup("aten::shared_7"));
+    const tare__inject_name *more = lookup("one too many");
     assert_string_equal(more->as_operator.name, "(more names)");
     assert_string_equal(more->as_span.name, "(more names)");
     assert_int_equal(more->as_operator.kind, TARE_KIND_OPERATOR);
-    assert_ptr_equal(look_up("another one"), more);
-    assert_ptr_not_equal(tare__inject_name_of("aten::shared_77", 14), look_up("aten::shared_77")); /* by its length */
-    assert_ptr_equal(tare__inject_name_of("aten::shared_77", 14), look_up("aten::shared_7"));
+    assert_ptr_equal(lookup("another one"), more);
+    assert_ptr_not_equal(tare__inject_name_of("aten::shared_77", 14), lookup("aten::shared_77")); /* by its length */
+    assert_ptr_equal(tare__inject_name_of("aten::shared_77", 14), lookup("aten::shared_7"));
     assert_int_equal(errno, 77);
 }
 

@@ -72,11 +72,11 @@ static void what_is_no_model(void **state)
 static const char *const converted[] = {"halved", "sized_by_floats", "conv_grouped", "from_tensorflow", "old_style",
                                         "many_heads", "unsorted", "spectrum", "open"};
 
-static tare__model_report *weigh(const void *bytes, size_t n)
+static tare__model_report *analyze(const void *bytes, size_t n)
 {
     tare__model_report *report;
     tare__error error = {""};
-    if (tare__model_weigh_bytes(bytes, n, NULL, &report, &error) != 0)
+    if (tare__model_analyze_bytes(bytes, n, NULL, &report, &error) != 0)
         fail_msg("%s", error.text);
     return report;
 }
@@ -91,7 +91,7 @@ static void a_converted_model(void **state)
         size_t bytes = read_seed(converted[i]);
         if (tare__half_convert_bytes(data, bytes, &file, &error) != 0)
             fail_msg("%s: %s", converted[i], error.text);
-        tare__model_report *before = weigh(data, bytes), *after = weigh(file.data, file.length);
+        tare__model_report *before = analyze(data, bytes), *after = analyze(file.data, file.length);
         assert_int_equal(after->total.macs, before->total.macs);
         assert_int_equal(after->total.parameters, before->total.parameters);
         assert_true(after->total.weight_bytes <= before->total.weight_bytes);
@@ -153,7 +153,7 @@ static void fields_of_another_kind(void **state)
     tare__half_put_bytes(&model, 7, "\x08\x01", 2); /* of two graphs the last one counts */
     tare__half_put_bytes(&model, 7, graph.data, graph.length);
     assert_int_equal(tare__half_convert_bytes(model.data, model.length, &file, &error), 0);
-    tare__model_report *report = weigh(file.data, file.length);
+    tare__model_report *report = analyze(file.data, file.length);
     assert_int_equal(report->n_layers, 1);
     assert_true(file.length < 400);
     tare__model_free(report);

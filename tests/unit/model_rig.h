@@ -20,7 +20,7 @@ typedef struct model_rig {
     tare__model_weights weights;
     tare__model_layer layers[2];
     tare__model_report report;
-    tare__model_options weighed;
+    tare__model_options analyzed;
     tare__runner_options options;
     tare__model_fill fill; /* random, normal */
     tare__model_measured *measured;
@@ -61,7 +61,7 @@ static int rig_measure(model_rig *rig)
 {
     tare__model_measured_free(rig->measured);
     rig->measured = NULL;
-    return tare__model_measure(&rig->report, &rig->weighed, &rig->options, &rig->measured, &rig->error);
+    return tare__model_measure(&rig->report, &rig->analyzed, &rig->options, &rig->measured, &rig->error);
 }
 
 static void rig_close(model_rig *rig)

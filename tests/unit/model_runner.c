@@ -141,7 +141,7 @@ static void batches_that_the_model_does_not_have(void **state)
     model_rig rig;
     static const int64_t batches[] = {1, 4};
     rig_open(&rig, "plain");
-    rig.weighed.batch = 4; /* as if weighed for it: the shape is 1 x 4 all the same */
+    rig.analyzed.batch = 4; /* as if weighed for it: the shape is 1 x 4 all the same */
     rig.options.batches = batches + 1;
     rig.options.n_batches = 1;
     assert_int_equal(rig_measure(&rig), 0);

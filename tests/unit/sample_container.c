@@ -44,7 +44,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static tare__sample_set *look(void)
+static tare__sample_set *take_sample(void)
 {
     tare__sample_set *set = fake_open(&tare__sampler_container, PID);
     fake_tick(set, SECOND);
@@ -75,7 +75,7 @@ static void version_2(void **state)
 {
     (void)state;
     make_v2();
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/pod/job", CPU_LIMIT, 2000);
     IN("/pod/job", MEMORY_LIMIT, 1024 * MIB);
     IN("/pod/job", CPU_USAGE, 5000000);
@@ -105,7 +105,7 @@ static void limits_of_groups_above(void **state)
     write_file(V2 "/pod/memory.max", "536870912\n");
     write_file(V2 "/pod/memory.current", "530000000\n");
     write_file(V2 "/pod/cpu.stat", "usage_usec 9000\nnr_periods 20\nnr_throttled 15\nthrottled_usec 1\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/pod/job", CPU_LIMIT, 500);
     IN("/pod/job", MEMORY_LIMIT, 512 * MIB);
     IN("/pod/job", MEMORY_USED, 530000000);
@@ -120,7 +120,7 @@ static void a_limit_is_never_more_than_the_machine(void **state)
     make_v2();
     write_file(V2 "/pod/job/cpu.max", "6400000 100000\n");
     write_file(V2 "/pod/job/memory.max", "99999999999999\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/pod/job", CPU_LIMIT, 8000);
     IN("/pod/job", MEMORY_LIMIT, 16384 * MIB);
     fake_close(set);
@@ -132,7 +132,7 @@ static void cpuset_smaller_than_quota(void **state)
     make_v2();
     write_file(V2 "/pod/job/cpu.max", "400000 100000\n");
     write_file(V2 "/pod/job/cpuset.cpus.effective", "0-1,4\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/pod/job", CPU_LIMIT, 3000);
     fake_close(set);
 }
@@ -142,7 +142,7 @@ static void affinity_smaller_than_all(void **state)
     (void)state;
     make_v2();
     write_file("/proc/77/status", "Cpus_allowed:\t00000000,00000010\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/pod/job", CPU_LIMIT, 1000);
     fake_close(set);
 }
@@ -153,7 +153,7 @@ static void threads_bound_one_by_one(void **state)
     (void)state;
     make_v2();
     write_file(V2 "/pod/job/cpu.max", "max 100000\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/pod/job", CPU_LIMIT, 8000);
     write_file("/proc/77/status", "Cpus_allowed:\t01\n");
     write_file("/proc/77/task/77/status", "Cpus_allowed:\t01\n");
@@ -184,7 +184,7 @@ static void version_1(void **state)
     write_file(V1 "/memory/docker/memory.max_usage_in_bytes", "2000\n");
     write_file(V1 "/memory/docker/memory.stat", "cache 1\nrss 2\ntotal_cache 300\ntotal_rss 400\ntotal_swap 500\n");
     write_file(V1 "/memory/docker/abc/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 6\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     const char *label = "/docker/abc";
     IN(label, CPU_LIMIT, 1500);
     IN(label, MEMORY_LIMIT, 2048 * MIB);
@@ -213,7 +213,7 @@ static void version_1_tells_of_limits_out_of_sight(void **state)
     write_file(V1 "/memory/memory.limit_in_bytes", "9223372036854771712\n");
     write_file(V1 "/memory/memory.usage_in_bytes", "77\n");
     write_file(V1 "/memory/memory.stat", "hierarchical_memory_limit 1073741824\ntotal_rss 4\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/docker/abc", MEMORY_LIMIT, 1024 * MIB);
     IN("/docker/abc", MEMORY_USED, 77);
     NOT_IN("/docker/abc", CPU_USAGE, "control group");
@@ -235,7 +235,7 @@ static void counted_in_another_group(void **state)
     write_file(V1 "/cpuacct/cpuacct.usage", "5\n");
     write_file(V1 "/unified/cpu.pressure", "some avg10=0 total=2\n");
     make_folder(V1 "/memory/m");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/limited", CPU_LIMIT, 500);
     IN("/limited", CPU_PERIODS, 3);
     NOT_IN("/limited", CPU_USAGE, "another control group");
@@ -255,7 +255,7 @@ static void both_versions(void **state)
     write_file(V1 "/unified/u/cpu.max", "50000 50000\n");
     write_file(V1 "/unified/u/cpu.stat", "usage_usec 8\n");
     write_file(V1 "/unified/u/cpu.pressure", "some avg10=0 total=2\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/m", MEMORY_LIMIT, MIB);
     IN("/m", MEMORY_USED, 9);
     IN("/m", CPU_LIMIT, 1000);
@@ -274,7 +274,7 @@ static void inside_of_a_namespace(void **state)
     write_file(V2 "/cpu.max", "100000 100000\n");
     write_file(V2 "/memory.max", "1048576\n");
     write_file(V2 "/memory.current", "55\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/", CPU_LIMIT, 1000);
     IN("/", MEMORY_LIMIT, MIB);
     IN("/", MEMORY_USED, 55);
@@ -287,7 +287,7 @@ static void no_limit(void **state)
     write_file("/proc/77/cgroup", "0::/\n");
     write_file("/proc/self/mountinfo", mounts_v2);
     write_file(V2 "/cpu.stat", "usage_usec 5\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("no limit", CPU_LIMIT, 8000);
     IN("no limit", MEMORY_LIMIT, 16384 * MIB);
     IN("no limit", CPU_USAGE, 5000);
@@ -298,7 +298,7 @@ static void no_limit(void **state)
 static void no_control_group_at_all(void **state)
 {
     (void)state;
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("no limit", CPU_LIMIT, 8000);
     IN("no limit", MEMORY_LIMIT, 16384 * MIB);
     NOT_IN("no limit", CPU_USAGE, "/proc/77/cgroup does not exist");
@@ -315,7 +315,7 @@ static void nothing_known_of_the_machine(void **state)
     make_v2();
     remove_file("/proc/meminfo");
     write_file(V2 "/pod/job/memory.max", "max\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     NOT_IN("/pod/job", MEMORY_LIMIT, "/proc/meminfo");
     IN("/pod/job", CPU_LIMIT, 2000);
     fake_close(set);
@@ -328,7 +328,7 @@ static void outside_of_the_namespace(void **state)
     make_v2();
     write_file("/proc/77/cgroup", "0::/../other\n");
     write_file(V2 "/memory.max", "4096\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("no limit", MEMORY_LIMIT, 16384 * MIB);
     NOT_IN("no limit", MEMORY_USED, "control group");
     fake_close(set);
@@ -341,7 +341,7 @@ static void it_follows_the_program(void **state)
     make_v2();
     write_file(V2 "/other/memory.max", "4096000\n");
     write_file(V2 "/other/memory.current", "1\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     write_file("/proc/77/cgroup", "0::/other\n");
     fake_tick(set, SECOND + SECOND / 10);
     VALUE(CONTAINER, 1, "/other", MEMORY_LIMIT, 4096000);
@@ -363,7 +363,7 @@ static void a_limit_set_later(void **state)
 {
     (void)state;
     make_v2();
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     write_file(V2 "/pod/job/cpu.max", "100000 100000\n");
     fake_tick(set, 3 * SECOND);
     IN("/pod/job", CPU_LIMIT, 1000);
@@ -380,7 +380,7 @@ static void the_program_ended(void **state)
     (void)state;
     make_v2();
     write_file("/proc/77/status", "Cpus_allowed:\t10\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     remove_file("/proc/77");
     fake_tick(set, 3 * SECOND);
     IN("/pod/job", MEMORY_USED, 524288000);
@@ -396,7 +396,7 @@ static void the_program_is_a_zombie(void **state)
 {
     (void)state;
     make_v2();
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     write_file("/proc/77/cgroup", "0::/\n");
     write_file("/proc/77/statm", "0 0 0 0 0 0 0\n");
     write_file(V2 "/pod/job/memory.events", "oom 3\noom_kill 9\n");
@@ -411,7 +411,7 @@ static void controller_not_switched_on(void **state)
     (void)state;
     make_v2();
     remove_file(V2 "/pod/job/memory.current");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     NOT_IN("/pod/job", MEMORY_USED, "controller is not enabled");
     const tare__sample_check *check = check_of(&tare__sampler_container, "memory.current");
     assert_int_equal(check->state, TARE__SAMPLE_PARTLY);
@@ -428,7 +428,7 @@ static void paths_with_blanks_and_several_mounts(void **state)
     make_folder("/first");
     write_file("/my groups/a b/c:d/memory.max", "8192\n");
     write_file("/my groups/a b/memory.max", "4096\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     IN("/a b/c:d", MEMORY_LIMIT, 4096);
     fake_close(set);
 }

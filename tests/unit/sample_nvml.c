@@ -99,7 +99,7 @@ uint64_t tare__sample_cost_clock(const tare__sample_set *of)
 }
 
 /* ---- what the tests say ------------------------------------------------------------------------------------ */
-static kept *look_at(tare__metric metric, tare__subject_kind kind, uint64_t key, uint64_t owner)
+static kept *kept_of(tare__metric metric, tare__subject_kind kind, uint64_t key, uint64_t owner)
 {
     for (uint32_t i = 0; i < set.count; i++)
         if (set.series[i].metric == metric && set.series[i].subject.kind == kind &&
@@ -110,14 +110,14 @@ static kept *look_at(tare__metric metric, tare__subject_kind kind, uint64_t key,
 
 static kept *gpu(tare__metric metric, uint64_t index)
 {
-    kept *found = look_at(metric, TARE__SUBJECT_GPU, index, 0);
+    kept *found = kept_of(metric, TARE__SUBJECT_GPU, index, 0);
     assert_non_null(found);
     return found;
 }
 
 static kept *user(uint64_t pid, uint64_t index)
 {
-    return look_at(TARE__M_MEMORY_USED, TARE__SUBJECT_GPU_PROCESS, pid, index);
+    return kept_of(TARE__M_MEMORY_USED, TARE__SUBJECT_GPU_PROCESS, pid, index);
 }
 
 static void assert_value(const kept *series, int64_t value)
@@ -497,9 +497,9 @@ static void a_divided_gpu_has_instances(void **unused)
         assert_value(gpu(TARE__M_MEMORY_TOTAL, i), ((int64_t)150 << 30) / 7);
         assert_string_equal(gpu(TARE__M_MEMORY_TOTAL, i)->label, "NVIDIA H200 MIG 1g.18gb");
         assert_absent(gpu(TARE__M_GPU_BUSY, i), words);
-        assert_null(look_at(TARE__M_POWER, TARE__SUBJECT_GPU, i, 0));
+        assert_null(kept_of(TARE__M_POWER, TARE__SUBJECT_GPU, i, 0));
     }
-    assert_null(look_at(TARE__M_MEMORY_TOTAL, TARE__SUBJECT_GPU, 4, 0));
+    assert_null(kept_of(TARE__M_MEMORY_TOTAL, TARE__SUBJECT_GPU, 4, 0));
     assert_true(set.now.gpu_memory_bytes == (double)(30ull << 30)); /* GPU 0 and two instances */
 }
 

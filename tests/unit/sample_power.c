@@ -29,7 +29,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static tare__sample_set *look(void)
+static tare__sample_set *take_sample(void)
 {
     tare__sample_set *set = fake_open(&tare__sampler_power, 0);
     fake_tick(set, SECOND);
@@ -55,7 +55,7 @@ static void temperatures_have_labels(void **state)
     make_chip("hwmon2", "coretemp\n", "temp2_input", "-3000\n");
     write_file("/sys/class/thermal/thermal_zone0/type", "acpitz\n");
     write_file("/sys/class/thermal/thermal_zone0/temp", "27800\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(SENSOR, 0, "coretemp Package id 0", TEMPERATURE, 61000);
     VALUE(SENSOR, 0, "coretemp temp2", TEMPERATURE, -3000);
     VALUE(SENSOR, 0, "nvme temp1", TEMPERATURE, 35850);
@@ -74,7 +74,7 @@ static void a_zone_that_is_a_chip_counts_once(void **state)
     make_chip("hwmon0", "cpu_thermal\n", "temp1_input", "45000\n");
     write_file("/sys/class/thermal/thermal_zone0/type", "cpu-thermal\n");
     write_file("/sys/class/thermal/thermal_zone0/temp", "45000\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(SENSOR, 0, "cpu_thermal temp1", TEMPERATURE, 45000);
     assert_null(series_at(set, TARE__M_TEMPERATURE, TARE__SUBJECT_SENSOR, 0, "thermal cpu-thermal"));
     fake_close(set);
@@ -87,7 +87,7 @@ static void nonsense_is_absent(void **state)
     make_chip("hwmon0", "nct6775\n", "temp2_input", "255000\n");
     make_chip("hwmon0", "nct6775\n", "temp3_input", "hot\n");
     make_chip("hwmon0", "nct6775\n", "temp4_input", "42000\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     ABSENT(SENSOR, 0, "nct6775 temp1", TEMPERATURE, "implausible");
     ABSENT(SENSOR, 0, "nct6775 temp2", TEMPERATURE, "implausible");
     ABSENT(SENSOR, 0, "nct6775 temp3", TEMPERATURE, "temp3_input");
@@ -102,7 +102,7 @@ static void power_in_milliwatt(void **state)
     make_chip("hwmon0", "power_meter\n", "power1_input", "999000000\n"); /* of the same sensor: one is enough */
     make_chip("hwmon0", "power_meter\n", "power2_input", "30500000\n");
     make_chip("hwmon0", "power_meter\n", "power1_average_interval", "1000\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(SENSOR, 0, "power_meter power1", POWER, 125000);
     VALUE(SENSOR, 0, "power_meter power2", POWER, 30500);
     assert_null(series_at(set, TARE__M_POWER, TARE__SUBJECT_SENSOR, 1, "power_meter power1"));
@@ -118,7 +118,7 @@ static void sensors_are_bounded(void **state)
         snprintf(file, sizeof file, "temp%d_input", i + 1);
         make_chip(i < 40 ? "hwmon0" : "hwmon1", i < 40 ? "board\n" : "k10temp\n", file, "30000\n");
     }
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     size_t cpus = 0, all = 0;
     for (size_t i = 0; i < set->n; i++) {
         all += set->series[i].metric == TARE__M_TEMPERATURE;
@@ -149,7 +149,7 @@ static void energy_goes_on_when_the_counter_wraps(void **state)
     make_zone("intel-rapl:0:1", "dram\n", "5000\n");
     make_zone("intel-rapl:1", "psys\n", "77\n");
     make_zone("intel-rapl-mmio:0", "package-0\n", "900000\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(SENSOR, 0, "package-0", ENERGY, 900000);
     VALUE(SENSOR, 0, "package-0 dram", ENERGY, 5000);
     size_t counters = 0;
@@ -177,7 +177,7 @@ static void energy_that_only_root_may_read(void **state)
     bool was_root = geteuid() == 0;
     if (was_root)
         assert_int_equal(seteuid(65534), 0);
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     ABSENT(SENSOR, 0, "package-0", ENERGY, "require root since Linux 5.10");
     const tare__sample_check *check = check_of(&tare__sampler_power, "RAPL");
     assert_int_equal(check->state, TARE__SAMPLE_FAILS);
@@ -208,7 +208,7 @@ static void clocks_are_a_mean(void **state)
     make_cpu(CPU0, "0\n", "0\n", "3000000\n");
     make_cpu(CPU1, "0\n", "1\n", "2000000\n");
     make_folder("/sys/devices/system/cpu/cpufreq");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(SYSTEM, 0, "", CPU_FREQUENCY, INT64_C(2500000000));
     fake_close(set);
 }
@@ -220,7 +220,7 @@ static void heat_counts_once_a_package(void **state)
     make_cpu(CPU0, "0\n", "0\n", "3000000\n");
     make_cpu(CPU1, "0\n", "1\n", "2000000\n");
     make_cpu("/sys/devices/system/cpu/cpu2", "0\n", "1\n", "2000000\n"); /* the same core again */
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(SYSTEM, 0, "", THROTTLE_EVENTS, 7 + 2 + 2);
     write_file(CPU0 "/thermal_throttle/package_throttle_count", "9\n");
     remove_file(CPU1 "/thermal_throttle"); /* taken offline */
@@ -234,7 +234,7 @@ static void clock_from_cpuinfo(void **state)
     (void)state;
     write_file("/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2300.500\nflags\t\t: fpu hypervisor\n\n"
                                 "processor\t: 1\ncpu MHz\t\t: 2100.000\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(SYSTEM, 0, "", CPU_FREQUENCY, INT64_C(2200000000));
     assert_int_equal(check_of(&tare__sampler_power, "cpufreq")->state, TARE__SAMPLE_PARTLY);
     assert_string_equal(check_of(&tare__sampler_power, "RAPL")->fix, ""); /* of no use on a virtual machine */
@@ -244,7 +244,7 @@ static void clock_from_cpuinfo(void **state)
 static void nothing_at_all(void **state)
 {
     (void)state;
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     ABSENT(SENSOR, 0, "", TEMPERATURE, "no temperature sensor");
     ABSENT(SENSOR, 0, "", POWER, "no power sensor");
     ABSENT(SENSOR, 0, "package", ENERGY, "RAPL");

@@ -678,7 +678,7 @@ static void test_no_permission(void **state)
     unlink(path);
 }
 
-static void test_nothing_to_look_at(void **state)
+static void test_no_processes(void **state)
 {
     (void)state;
     tare__sample_set *set = open_set();
@@ -848,12 +848,12 @@ static void test_threads_wait_first_when_it_gets_dear(void **state)
     write_thread(&p, 1002, 'R', 30);
     tare__sample_set *set = open_set();
     cost_step_ns = 400000; /* each look at the clock: the threads alone take more than their share */
-    unsigned looks = 0;
+    unsigned samples = 0;
     for (uint64_t i = 0; i < 60; i++)
         tick(set, i);
     int thread = place_of("cpu.user", TARE__SUBJECT_THREAD, 1002, TARGET);
-    looks = told[thread].puts;
-    assert_in_range(looks, 10, 40);
+    samples = told[thread].puts;
+    assert_in_range(samples, 10, 40);
     assert_int_equal(told[place_of("cpu.user", TARE__SUBJECT_PROCESS, TARGET, 0)].puts, 60);
     tare__sample_close(set);
 }
@@ -914,7 +914,7 @@ int main(void)
         TEST(test_children_of_another_thread),
         TEST(test_a_loop_and_a_crowd),
         TEST(test_no_permission),
-        TEST(test_nothing_to_look_at),
+        TEST(test_no_processes),
         TEST(test_threads), TEST(test_own_threads),
         TEST(test_threads_wait_first_when_it_gets_dear),
         cmocka_unit_test_setup_teardown(test_threads_that_cannot_be_read_now, make_root_and_know_files, restore_files),

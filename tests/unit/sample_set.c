@@ -298,7 +298,7 @@ static void test_one_dear_tick_is_no_reason(void **state)
     tare__sample_close(set);
 }
 
-static void test_the_first_and_last_look_do_not_count(void **state)
+static void test_the_first_and_last_sample_do_not_count(void **state)
 {
     (void)state;
     tare__sample_set *set = open_set((tare__sample_options){0});
@@ -363,7 +363,7 @@ int main(void)
         cmocka_unit_test(test_intervals_have_a_least),
         cmocka_unit_test(test_dear_ticks_come_less_often_and_cheap_ones_come_back),
         cmocka_unit_test(test_one_dear_tick_is_no_reason),
-        cmocka_unit_test(test_the_first_and_last_look_do_not_count),
+        cmocka_unit_test(test_the_first_and_last_sample_do_not_count),
         cmocka_unit_test(test_however_dear_it_goes_on),
         cmocka_unit_test(test_processes_and_what_is_now),
     };

@@ -68,7 +68,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static tare__sample_set *look(void)
+static tare__sample_set *take_sample(void)
 {
     tare__sample_set *set = fake_open(&tare__sampler_system, 0);
     fake_tick(set, SECOND);
@@ -78,7 +78,7 @@ static tare__sample_set *look(void)
 static void times_of_machine_and_cpus(void **state)
 {
     (void)state;
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     SYSTEM(CPU_USER, 110 * TICK);
     SYSTEM(CPU_SYSTEM, 55 * TICK);
     SYSTEM(CPU_IDLE, 1000 * TICK);
@@ -96,7 +96,7 @@ static void times_of_machine_and_cpus(void **state)
 static void times_hold_when_the_kernel_goes_back(void **state)
 {
     (void)state;
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     write_file("/proc/stat", "cpu  100 10 50 990 6 3 2 5 0 0\ncpu0 60 4 30 490 2 2 1 4 0 0\n");
     fake_tick(set, 2 * SECOND);
     SYSTEM(CPU_IDLE, 1000 * TICK);
@@ -113,7 +113,7 @@ static void old_kernels_have_fewer_columns(void **state)
 {
     (void)state;
     write_file("/proc/stat", "cpu 100 10 50 1000\ncpu0 100 10 50 1000\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     SYSTEM(CPU_USER, 110 * TICK);
     SYSTEM(CPU_SYSTEM, 50 * TICK);
     NO_SYSTEM(CPU_IOWAIT, "/proc/stat");
@@ -131,7 +131,7 @@ static void cpus_are_bounded(void **state)
         at += (size_t)snprintf(text + at, room - at, "cpu%d 1 0 1 1 1 1 1 1\n", i);
     write_file("/proc/stat", text);
     free(text);
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(CPU, 511, "", CPU_USER, 1 * TICK);
     assert_null(series_at(set, TARE__M_CPU_USER, TARE__SUBJECT_CPU, 512, ""));
     fake_close(set);
@@ -140,7 +140,7 @@ static void cpus_are_bounded(void **state)
 static void memory_and_swap(void **state)
 {
     (void)state;
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     SYSTEM(MEMORY_TOTAL, INT64_C(8000000) * 1024);
     SYSTEM(MEMORY_AVAILABLE, INT64_C(6000000) * 1024);
     SYSTEM(MEMORY_USED, INT64_C(2000000) * 1024);
@@ -160,7 +160,7 @@ static void without_swap_the_counters_stand(void **state)
     (void)state;
     write_file("/proc/meminfo", "MemTotal: 10 kB\nMemAvailable: 4 kB\nCached: 1 kB\n"
                                 "SwapTotal: 0 kB\nSwapFree: 0 kB\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     fake_tick(set, 2 * SECOND);
     SYSTEM(SWAP_TOTAL, 0);
     SYSTEM(SWAP_USED, 0);
@@ -172,7 +172,7 @@ static void memory_before_linux_3_14(void **state)
 {
     (void)state;
     write_file("/proc/meminfo", "MemTotal: 1000 kB\nMemFree: 100 kB\nBuffers: 50 kB\nCached: 250 kB\n");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     NO_SYSTEM(MEMORY_AVAILABLE, "/proc/meminfo");
     SYSTEM(MEMORY_USED, 600 * 1024);
     NO_SYSTEM(SWAP_TOTAL, "/proc/meminfo");
@@ -183,7 +183,7 @@ static void memory_before_linux_3_14(void **state)
 static void whole_disks_only(void **state)
 {
     (void)state;
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(DISK, 0, "nvme0n1", DISK_READ, 2000 * 512);
     VALUE(DISK, 0, "nvme0n1", DISK_WRITE, 4000 * 512);
     VALUE(DISK, 0, "nvme0n1", DISK_READS, 100);
@@ -200,7 +200,7 @@ static void whole_disks_only(void **state)
 static void disks_come_and_go(void **state)
 {
     (void)state;
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     make_folder("/sys/block/sda");
     write_file("/proc/diskstats", "7 0 loop0 1 0 8 0 0 0 0 0 0 1 1\n8 0 sda 5 0 50 0 0 0 0 0 0 9 9\n");
     fake_tick(set, 2 * SECOND);
@@ -227,7 +227,7 @@ static void disks_are_bounded(void **state)
     }
     write_file("/proc/diskstats", text);
     free(text);
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     fake_tick(set, 2 * SECOND);
     size_t told = 0;
     for (size_t i = 0; i < set->n; i++)
@@ -239,7 +239,7 @@ static void disks_are_bounded(void **state)
 static void interfaces_in_use(void **state)
 {
     (void)state;
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     VALUE(NETWORK, 0, "eth0", NET_RECEIVED, 1000);
     VALUE(NETWORK, 0, "eth0", NET_SENT, 2000);
     VALUE(NETWORK, 0, "eth0", NET_ERRORS, 10);
@@ -251,7 +251,7 @@ static void interfaces_in_use(void **state)
 static void pressure_in_ns(void **state)
 {
     (void)state;
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     SYSTEM(PRESSURE_CPU, 2000000);
     SYSTEM(PRESSURE_MEMORY, 2000000);
     SYSTEM(PRESSURE_MEMORY_FULL, 1500000);
@@ -264,7 +264,7 @@ static void no_pressure_has_a_reason(void **state)
 {
     (void)state;
     remove_file("/proc/pressure");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     fake_tick(set, 2 * SECOND);
     NO_SYSTEM(PRESSURE_CPU, "psi=1");
     NO_SYSTEM(PRESSURE_IO_FULL, "psi=1");
@@ -279,7 +279,7 @@ static void nothing_at_all(void **state)
     (void)state;
     remove_file("/proc");
     remove_file("/sys");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     NO_SYSTEM(CPU_USER, "/proc/stat does not exist");
     NO_SYSTEM(LOAD, "/proc/loadavg does not exist");
     NO_SYSTEM(MEMORY_TOTAL, "/proc/meminfo does not exist");
@@ -299,7 +299,7 @@ static void unreadable_files_have_a_reason(void **state)
     (void)state;
     remove_file("/proc/stat");
     make_folder("/proc/stat");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     NO_SYSTEM(CPU_USER, "/proc/stat");
     SYSTEM(MEMORY_CACHED, INT64_C(2000000) * 1024);
     fake_close(set);
@@ -360,7 +360,7 @@ static void torn_numbers_are_no_numbers(void **state)
     write_file("/proc/stat", "cpu  100 10 50 10");
     write_file("/proc/meminfo", "MemTotal:        80");
     write_file("/proc/pressure/cpu", "some avg10=5.18 avg60=3.84 avg300=5.37 total=20");
-    tare__sample_set *set = look();
+    tare__sample_set *set = take_sample();
     NO_SYSTEM(CPU_USER, "/proc/stat");
     NO_SYSTEM(MEMORY_TOTAL, "/proc/meminfo");
     NO_SYSTEM(PRESSURE_CPU, "/proc/pressure/cpu");

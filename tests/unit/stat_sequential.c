@@ -61,18 +61,18 @@ static void levels_rise_and_stay_below_what_is_spent(void **state)
     static const size_t mosts[] = {1, 7, 8, 10, 40, 60, 200, TARE__SEQUENTIAL_MOST};
     for (size_t i = 0; i < sizeof mosts / sizeof *mosts; i++) {
         double last = 0;
-        size_t looks = 0;
+        size_t interims = 0;
         tare__sequential_make(&plan, mosts[i], TARE__SEQUENTIAL_ALPHA);
         for (size_t n = 0; n <= mosts[i] + 1; n++) {
             double level = tare__sequential_level(&plan, n);
             assert_true(level >= 0 && level <= TARE__SEQUENTIAL_ALPHA * 1.0001);
-            assert_true(level == 0 || ldexp(2, -(int)(n < 1000 ? n : 1000)) <= level * 1.0001 || looks > 0);
+            assert_true(level == 0 || ldexp(2, -(int)(n < 1000 ? n : 1000)) <= level * 1.0001 || interims > 0);
             last = level > 0 ? level : last;
-            looks += level > 0;
+            interims += level > 0;
         }
-        assert_true((mosts[i] < 8) == (looks == 0)); /* 8 pairs are the fewest that can decide */
-        assert_true(looks <= 61);
-        if (looks)
+        assert_true((mosts[i] < 8) == (interims == 0)); /* 8 pairs are the fewest that can decide */
+        assert_true(interims <= 61);
+        if (interims)
             assert_true(tare__sequential_level(&plan, mosts[i]) == last && last > TARE__SEQUENTIAL_ALPHA / 3);
     }
 }

@@ -13,7 +13,7 @@
 #include "victim.h"
 
 #define MIB ((size_t)1 << 20)
-#define BEAT_MS 20
+#define INTERVAL_MS 20
 
 static uint64_t deadline_ns(uint64_t ms)
 {
@@ -33,8 +33,8 @@ static void *fill(size_t bytes)
 /* leak MS MIB: so much a second, never given back */
 static int leak(uint64_t ms, uint64_t mib)
 {
-    size_t bytes = mib * MIB * BEAT_MS / 1000;
-    for (uint64_t end = deadline_ns(ms); monotonic_ns() < end; wait_ms(BEAT_MS))
+    size_t bytes = mib * MIB * INTERVAL_MS / 1000;
+    for (uint64_t end = deadline_ns(ms); monotonic_ns() < end; wait_ms(INTERVAL_MS))
         fill(bytes);
     return 0;
 }
@@ -53,7 +53,7 @@ static int sawtooth(uint64_t ms, uint64_t mib)
     enum { PARTS = 12 };
     void *parts[PARTS];
     for (uint64_t end = deadline_ns(ms); monotonic_ns() < end;) {
-        for (int i = 0; i < PARTS; i++, wait_ms(BEAT_MS))
+        for (int i = 0; i < PARTS; i++, wait_ms(INTERVAL_MS))
             parts[i] = fill(mib * MIB / PARTS);
         for (int i = 0; i < PARTS; i++)
             munmap(parts[i], mib * MIB / PARTS);
@@ -109,7 +109,7 @@ static int write_file(uint64_t ms, uint64_t every)
         if (pwrite(fd, block, sizeof block, (off_t)(n % 64 * sizeof block)) < 0)
             return 98;
         if (every == 0)
-            wait_ms(BEAT_MS);
+            wait_ms(INTERVAL_MS);
         else if (n % every == 0)
             fsync(fd);
     }
@@ -159,11 +159,11 @@ static int send_frames(uint64_t ms, uint64_t frames)
     struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex("tare0")};
     unsigned char frame[64] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 0x88, 0xb5};
     int fd = socket(AF_PACKET, SOCK_RAW, 0);
-    uint64_t beats = ms / BEAT_MS, sent = 0;
+    uint64_t intervals = ms / INTERVAL_MS, sent = 0;
     if (fd < 0 || to.sll_ifindex == 0)
         return 97;
-    for (uint64_t beat = 1; beat <= beats; beat++, wait_ms(BEAT_MS))
-        for (; sent < frames * beat / beats; sent++)
+    for (uint64_t interval = 1; interval <= intervals; interval++, wait_ms(INTERVAL_MS))
+        for (; sent < frames * interval / intervals; sent++)
             (void)!sendto(fd, frame, sizeof frame, 0, (struct sockaddr *)&to, sizeof to);
     close(fd);
     return 0;

@@ -110,7 +110,7 @@ def _check_mixed_precision(model: Any) -> None:
         raise Unfit("the model already computes in mixed precision")
     if not any(one.dtype == torch.float32 for one in model.parameters()):
         raise Unfit("the model has no weights of 32 bits")
-    trouble = half_trouble() if _state.device_of(model).type == "cpu" else None
+    trouble = half_error() if _state.device_of(model).type == "cpu" else None
     if trouble:
         raise Unfit(trouble)
 
@@ -197,7 +197,7 @@ torch.compile(model)(torch.randn(8, 64)).sum().backward()
 _PATIENCE_S = 300
 
 
-def _trouble_with(what: str, code: str) -> Optional[str]:
+def _probe_error(what: str, code: str) -> Optional[str]:
     """Why the code does not run here; None: it does."""
     if not sys.executable:
         return f"{what} cannot be tried in a process of its own here: the interpreter's path is not known"
@@ -216,31 +216,31 @@ def _trouble_with(what: str, code: str) -> Optional[str]:
 
 
 @functools.lru_cache(maxsize=1)
-def half_trouble() -> Optional[str]:
+def half_error() -> Optional[str]:
     """Why bfloat16 cannot be used on this CPU; None: it can. Tried once.
 
-        half_trouble() or "bfloat16 works"
+        half_error() or "bfloat16 works"
     """
-    return _trouble_with("bfloat16", _TRY_HALF)
+    return _probe_error("bfloat16", _TRY_HALF)
 
 
 @functools.lru_cache(maxsize=1)
-def compiler_trouble() -> Optional[str]:
+def compiler_error() -> Optional[str]:
     """Why torch.compile cannot be used here; None: it can. Tried once.
 
-        compiler_trouble() or "torch.compile works"
+        compiler_error() or "torch.compile works"
     """
     import torch
     if not hasattr(torch, "compile"):
         return f"torch {torch.__version__} has no torch.compile"
-    return _trouble_with("torch.compile", _TRY_COMPILE)
+    return _probe_error("torch.compile", _TRY_COMPILE)
 
 
 def _check_compile(model: Any) -> None:
     _plain(model)
     if getattr(model, "_compiled_call_impl", None) is not None:
         raise Unfit("the model is compiled already; optimize it before it is compiled")
-    trouble = compiler_trouble()
+    trouble = compiler_error()
     if trouble:
         raise Unfit(trouble)
 

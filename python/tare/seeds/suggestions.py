@@ -82,7 +82,7 @@ class Suggestions:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-            _look_safely(self)
+            _check_safely(self)
 
     def __enter__(self) -> "Suggestions":
         return self.start()
@@ -91,7 +91,7 @@ class Suggestions:
         self.stop()
 
 
-def _look_safely(suggestions: Suggestions) -> None:
+def _check_safely(suggestions: Suggestions) -> None:
     try:
         suggestions.look()
     except Exception as error:  # nobody is there to catch it, and the program has other work
@@ -103,5 +103,5 @@ def _watch(of: "weakref.ref[Suggestions]", end: threading.Event, interval: float
         suggestions = of()
         if suggestions is None:  # dropped by the program
             return
-        _look_safely(suggestions)
+        _check_safely(suggestions)
         del suggestions

@@ -106,7 +106,7 @@ def _chain(node):
     return length
 
 
-def _look_at_sums(tensor_type):
+def _check_sums(tensor_type):
     """A sum of losses that is kept with its history grows by one addition a step; a sum within a model does not."""
     seen, frames = set(), list(filter(_is_theirs, _frames()))
     for frame in frames:
@@ -138,7 +138,7 @@ def _look(number, before, loss):
         _told["every"] *= 2
         _core.fact("torch.graph.nodes", _nodes(loss))
         if not _told["kept"]:
-            _look_at_sums(sys.modules["torch"].Tensor)
+            _check_sums(sys.modules["torch"].Tensor)
         from . import _facts
         _facts.tell(loss)
     return tells

@@ -108,7 +108,7 @@ static void judge_absent(tare__check_row *row)
     row->outcome = row->has_limit ? TARE__OUTCOME_PASSED : TARE__OUTCOME_ABSENT;
 }
 
-static bool looks_worse(const tare__check_row *row)
+static bool is_worse(const tare__check_row *row)
 {
     double change = row->decision.change;
     return row->better == TARE__NEITHER || (row->better == TARE__LOWER ? change > 0 : change < 0);
@@ -121,7 +121,7 @@ static bool is_doubtful(const tare__check_row *row)
     if (!row->gated)
         return false;
     return why == TARE__WHY_BOUND || why == TARE__WHY_UNITS ||
-           (looks_worse(row) && tare__decide_is_beyond(&row->decision));
+           (is_worse(row) && tare__decide_is_beyond(&row->decision));
 }
 
 static bool is_named(const work *work, const tare__check_row *row)
@@ -255,7 +255,7 @@ static void count(tare__check *check)
         qsort(check->rows, check->n, sizeof(*check->rows), by_outcome);
 }
 
-static void look_at_sides(tare__check *check, const tare__check_options *options)
+static void compare_sides(tare__check *check, const tare__check_options *options)
 {
     const tare__figures *base = check->base, *head = check->head;
     if (!base)
@@ -299,7 +299,7 @@ int tare__check_figures(const tare__figures *base, const tare__figures *head,
         made->rows = tare__arena_alloc(arena, (rows + 1) * sizeof(*made->rows));
         made->warnings = tare__arena_alloc(arena, TARE__CHECK_WARNINGS * sizeof(*made->warnings));
         if (made->rows && made->warnings) {
-            look_at_sides(made, options);
+            compare_sides(made, options);
             tare__check_warn_of_sides(made);
             status = fill(&work);
         }

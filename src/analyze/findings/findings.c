@@ -206,10 +206,10 @@ int tare__analyze_findings(tare__analysis *analysis, const tare__analysis *stead
     for (size_t i = 0; i < tare__rule_count; i++) {
         all->rule = (uint16_t)i;
         all->rule_id = tare__rule_table[i].id;
-        tare__rule_table[i].look(all, steady && !tare__rule_table[i].whole ? steady : analysis);
+        tare__rule_table[i].evaluate(all, steady && !tare__rule_table[i].whole ? steady : analysis);
     }
     if (rules)
-        tare__user_rules_look(all, analysis, rules);
+        tare__user_rules_evaluate(all, analysis, rules);
     int status = all->failed ? TARE_E_MEMORY : keep(analysis, all);
     free(all);
     return status;

@@ -183,7 +183,7 @@ typedef struct rule {
     const char *id;
     bool endangers; /* it tells that a run ends, will end or cannot be trusted: before what only costs time */
     bool whole;     /* it reads the tables of the whole run; else those of steady state */
-    void (*look)(findings *out, const tare__analysis *of);
+    void (*evaluate)(findings *out, const tare__analysis *of);
 } rule;
 /* In the fixed order that decides between equals. */
 extern const rule tare__rule_table[];
@@ -249,7 +249,7 @@ void tare__rule_torch_threads(findings *out, const tare__analysis *of);
  * only; NULL: the whole run is. 0 or TARE_E_MEMORY. */
 int tare__analyze_findings(tare__analysis *analysis, const tare__analysis *steady, const tare__rules *rules);
 /* The user's (user_evaluate.c). */
-void tare__user_rules_look(findings *out, const tare__analysis *of, const tare__rules *rules);
+void tare__user_rules_evaluate(findings *out, const tare__analysis *of, const tare__rules *rules);
 
 /* ---- the program (rules_startup.c) ----------------------------------------------------------- */
 /* A Python process of the run imported it (its top-level name); torch also by what the package notes of it. */

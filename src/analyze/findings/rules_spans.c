@@ -233,7 +233,7 @@ static void without_waiting(findings *out, tare__finding *finding, const tare__a
 }
 
 /* Host time around asynchronous work is not its duration: where a GPU was used, these say nothing. */
-static void look_at_compute(findings *out, const tare__analysis *of, phase phase, rule_limit which,
+static void check_compute(findings *out, const tare__analysis *of, phase phase, rule_limit which,
                             const char *what, const char *advice)
 {
     if (!long_enough(of) || tare__any_gpu_used(of))
@@ -259,14 +259,14 @@ static void look_at_compute(findings *out, const tare__analysis *of, phase phase
 
 void tare__rule_forward(findings *out, const tare__analysis *of)
 {
-    look_at_compute(
+    check_compute(
         out, of, FORWARD, LIMIT_FORWARD, "forward",
         "This is usual for inference. To make it cheaper, try mixed precision, compilation or a smaller model.");
 }
 
 void tare__rule_backward(findings *out, const tare__analysis *of)
 {
-    look_at_compute(
+    check_compute(
         out, of, BACKWARD, LIMIT_BACKWARD, "backward",
         "It usually takes twice the forward pass. To make it cheaper, try mixed precision, or freeze layers that need "
         "no training.");

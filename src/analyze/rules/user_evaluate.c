@@ -279,7 +279,7 @@ static bool holds(const place *at, uint32_t node)
     return node == NO_NODE || evaluate(at, node).truth == YES;
 }
 
-static void look_at_rule(findings *out, tare__cells *with, const tare__rules *rules,
+static void evaluate_rule(findings *out, tare__cells *with, const tare__rules *rules,
                          const user_rule *rule)
 {
     size_t n = tare__table_rows(with->of, rule->table), told = 0, first = out->n;
@@ -295,13 +295,13 @@ static void look_at_rule(findings *out, tare__cells *with, const tare__rules *ru
                           told - USER_PER_RULE);
 }
 
-void tare__user_rules_look(findings *out, const tare__analysis *of, const tare__rules *rules)
+void tare__user_rules_evaluate(findings *out, const tare__analysis *of, const tare__rules *rules)
 {
     tare__cells with;
     tare__cells_begin(&with, of);
     for (size_t i = 0; i < rules->n_rules && !out->failed; i++) {
         out->rule = (uint16_t)(tare__rule_count + i);
         out->rule_id = rules->rules[i].name;
-        look_at_rule(out, &with, rules, &rules->rules[i]);
+        evaluate_rule(out, &with, rules, &rules->rules[i]);
     }
 }

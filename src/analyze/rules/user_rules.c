@@ -58,7 +58,7 @@ static quoted quote(const token *token)
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
-static void look_at(parser *parser, token token)
+static void set_next(parser *parser, token token)
 {
     parser->next = token;
     if (token.kind != TOKEN_WRONG)
@@ -72,7 +72,7 @@ static void look_at(parser *parser, token token)
 
 static void advance(parser *parser)
 {
-    look_at(parser, tare__user_next(&parser->lexer));
+    set_next(parser, tare__user_next(&parser->lexer));
 }
 
 static bool is(const parser *parser, token_kind kind, const char *text)
@@ -610,7 +610,7 @@ static void parse_rule(parser *parser)
 {
     tare__rules *rules = parser->rules;
     token keyword = parser->next;
-    look_at(parser, tare__user_next_word(&parser->lexer));
+    set_next(parser, tare__user_next_word(&parser->lexer));
     token at = parser->next;
     if (parser->status)
         return;

@@ -25,7 +25,7 @@ typedef struct operator_sum {
     uint32_t module, modules; /* module: place + 1 of the first one */
     uint32_t pair;            /* canon; 0: none */
     uint64_t paired, pair_total;
-    uint64_t looked_at, recomputed; /* calls in the step whose shapes were taken */
+    uint64_t inspected, recomputed; /* calls in the step whose shapes were taken */
     double flops, bytes;            /* of these; flops NaN: no formula */
     tare__text shapes;
     unsigned n_shapes;
@@ -59,7 +59,7 @@ typedef struct operators {
     place *places;
     keyed sums, modules, cells, seen;
     cost cost;
-    bool looked;         /* a step told of shapes */
+    bool has_shapes;         /* a step told of shapes */
     const char *refused; /* why none did; NULL: it was not asked to */
 } operators;
 

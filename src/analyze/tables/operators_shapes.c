@@ -15,15 +15,15 @@
 static const struct {
     const char *prefix;
     bool backward, recomputed;
-} looks[] = {{"shapes: ", false, false}, {"shapes backward: ", true, false}, {"shapes recomputed: ", true, true}};
+} inspections[] = {{"shapes: ", false, false}, {"shapes backward: ", true, false}, {"shapes recomputed: ", true, true}};
 static const char refusal[] = "torch.shapes.unavailable";
 
 /* Which of them a name is, and the operator's name; -1: none. */
-static int look_of(const char *text, const char **name)
+static int inspection_of(const char *text, const char **name)
 {
-    for (size_t i = 0; i < TARE__COUNT_OF(looks); i++) {
-        size_t length = strlen(looks[i].prefix);
-        if (strncmp(text, looks[i].prefix, length) == 0) {
+    for (size_t i = 0; i < TARE__COUNT_OF(inspections); i++) {
+        size_t length = strlen(inspections[i].prefix);
+        if (strncmp(text, inspections[i].prefix, length) == 0) {
             *name = text + length;
             return (int)i;
         }
@@ -34,7 +34,7 @@ static int look_of(const char *text, const char **name)
 bool tare__analyze_is_inspection(const char *name)
 {
     const char *operator;
-    return look_of(name, &operator) >= 0;
+    return inspection_of(name, &operator) >= 0;
 }
 
 static double number_of(const operators *all, const node *node, const char *name)
@@ -56,9 +56,9 @@ static operator_sum *sum_of(const operators *all, const char *name, uint32_t pha
     return NULL;
 }
 
-static void add_shapes(const operators *all, operator_sum *sum, const node *look)
+static void add_shapes(const operators *all, operator_sum *sum, const node *inspection)
 {
-    for (const node *shape = look->children; shape; shape = shape->sibling) {
+    for (const node *shape = inspection->children; shape; shape = shape->sibling) {
         const char *text = all->work->names.rows[shape->name].text;
         if (sum->shapes.data && strstr(sum->shapes.data, text))
             continue; /* the same in another module */
@@ -73,20 +73,20 @@ static int take(operators *all, const node *node)
 {
     const canon *canon = &all->work->names.rows[node->name];
     const char *name;
-    int kind = node->parent && canon->kind == TARE_KIND_SPAN ? look_of(canon->text, &name) : -1;
+    int kind = node->parent && canon->kind == TARE_KIND_SPAN ? inspection_of(canon->text, &name) : -1;
     if (kind < 0)
         return 0;
     const place *place = &all->places[node->id - 1];
     tare__direction direction =
-        looks[kind].backward ? TARE__BACKWARD : tare__operators_direction(all, node, place);
+        inspections[kind].backward ? TARE__BACKWARD : tare__operators_direction(all, node, place);
     operator_sum *sum = sum_of(all, name, place->phase, direction);
     if (!sum)
         return 0;
     double flops = number_of(all, node, "flops"), bytes = number_of(all, node, "bytes");
-    sum->flops = sum->looked_at ? sum->flops + flops : flops;
-    sum->bytes = sum->looked_at ? sum->bytes + bytes : bytes;
-    sum->looked_at += node->hist.total;
-    sum->recomputed += looks[kind].recomputed ? node->hist.total : 0;
+    sum->flops = sum->inspected ? sum->flops + flops : flops;
+    sum->bytes = sum->inspected ? sum->bytes + bytes : bytes;
+    sum->inspected += node->hist.total;
+    sum->recomputed += inspections[kind].recomputed ? node->hist.total : 0;
     add_shapes(all, sum, node);
     return sum->shapes.failed ? TARE_E_MEMORY : 0;
 }
@@ -97,7 +97,7 @@ int tare__operators_take_shapes(operators *all)
     for (uint32_t i = 0; i < all->work->nodes.n && !status; i++)
         status = take(all, all->work->nodes.all[i]);
     for (size_t i = 0; i < all->sums.n; i++)
-        all->looked |= SUMS(all)[i].looked_at > 0;
+        all->has_shapes |= SUMS(all)[i].inspected > 0;
     size_t n;
     const tare__trace_fact *facts = tare__trace_facts(all->work->trace, &n);
     for (size_t i = 0; i < n && !all->refused; i++)
@@ -108,16 +108,16 @@ int tare__operators_take_shapes(operators *all)
 
 static const char *why_absent(const operators *all, const operator_sum *sum, char words[256])
 {
-    if (!all->looked)
+    if (!all->has_shapes)
         return all->refused ? all->refused : "not recorded (tare run --shapes)";
-    if (!sum->looked_at)
+    if (!sum->inspected)
         return "not measured in the inspected step; the operators it calls have their own figures";
     char times[TARE__COUNTED_BYTES];
-    if (sum->calls % sum->looked_at == 0)
+    if (sum->calls % sum->inspected == 0)
         return NULL;
     snprintf(words, 256,
              "it is called %s, not a multiple of the %" PRIu64 " calls in the inspected step",
-             tare__unit_counted(times, (double)sum->calls, "time", NULL), sum->looked_at);
+             tare__unit_counted(times, (double)sum->calls, "time", NULL), sum->inspected);
     return words;
 }
 
@@ -131,8 +131,8 @@ int tare__operators_put_shapes(const operators *all, const operator_sum *sum, ta
         row->shapes_absent = tare__arena_copy(arena, absent, strlen(absent));
         return row->shapes_absent ? 0 : TARE_E_MEMORY;
     }
-    double times = (double)(sum->calls / sum->looked_at);
-    row->recomputed = sum->recomputed * (sum->calls / sum->looked_at);
+    double times = (double)(sum->calls / sum->inspected);
+    row->recomputed = sum->recomputed * (sum->calls / sum->inspected);
     row->flops = sum->flops * times;
     row->bytes = sum->bytes * times;
     if (row->total_ns > 0) {

@@ -228,7 +228,7 @@ static largest largest_process(const view *view, tare__metric id)
 }
 
 /* When the tree was sampled last: a process seen then was there to the end. */
-static double last_look(const view *view)
+static double last_sample(const view *view)
 {
     const tare__metric_row *row = first(view, TARE__M_RSS, TARE__SUBJECT_TREE);
     return row ? row->to_ns : NAN;
@@ -252,7 +252,7 @@ static void fill_peak(const view *view, tare__usage_table *usage)
     }
     /* Only of the child, and of those it waited for, does the kernel tell the peak at their ends. */
     if (!(usage->rss_peak_bytes <= told))
-        usage->rss_peak_at_least = !marks || !end->present || !(seen.row->to_ns >= last_look(view));
+        usage->rss_peak_at_least = !marks || !end->present || !(seen.row->to_ns >= last_sample(view));
     if (!seen.row)
         return;
     if (seen.n == 1 || sampled >= 0.9 * usage->rss_peak_bytes)

@@ -78,9 +78,9 @@ class _OnGpu:
         self.profile.__enter__()
         return self
 
-    def __exit__(self, *trouble):
+    def __exit__(self, *error):
         fill.torch.cuda.synchronize()
-        self.profile.__exit__(*trouble)
+        self.profile.__exit__(*error)
         self.kernels, self.copies, self.calls = [], [], []
         for event in self.profile.events():
             on_device, name = "CUDA" in str(event.device_type), event.name

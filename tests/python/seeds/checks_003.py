@@ -21,14 +21,14 @@ def check(*key, needs):
         def alone(snippet):
             from tare.seeds.model import _measure
             threads, setting = fill.torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")
-            look, _measure.LOOK_SECONDS = _measure.LOOK_SECONDS, 0.02
+            look, _measure.SAMPLING_SECONDS = _measure.SAMPLING_SECONDS, 0.02
             fill.torch.set_num_threads(1)
             os.environ["OMP_NUM_THREADS"] = "1"  # of what the snippet starts
             try:
                 function(snippet)
             finally:
                 fill.torch.set_num_threads(threads)
-                _measure.LOOK_SECONDS = look
+                _measure.SAMPLING_SECONDS = seconds
                 os.environ.pop("OMP_NUM_THREADS")
                 if setting is not None:
                     os.environ["OMP_NUM_THREADS"] = setting

@@ -17,8 +17,8 @@ WARM_SECONDS = 10.0
 WINDOWS = 10        # of throughput
 WINDOW_SECONDS = 0.02
 WINDOWS_SECONDS = 5.0  # of all of them: enough on a machine that became busy meanwhile
-LOOK_SECONDS = 0.2  # of looking at memory and machine: a few of the kernel's ticks
-LOOK_RUNS = 10000
+SAMPLING_SECONDS = 0.2  # of looking at memory and machine: a few of the kernel's ticks
+SAMPLING_RUNS = 10000
 
 
 def interval(values: List[float], q: float) -> Any:
@@ -126,7 +126,7 @@ def fragmentation() -> Any:
 
 def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -> Dict[str, Any]:
     """Memory, CPU, waiting and I/O, looked at while the model runs: not in the runs whose time counts."""
-    runs = max(2, min(LOOK_RUNS, math.ceil(LOOK_SECONDS / max(typical_s, 1e-6))))
+    runs = max(2, min(SAMPLING_RUNS, math.ceil(SAMPLING_SECONDS / max(typical_s, 1e-6))))
     system = _core.MACHINE_CPU | _core.MACHINE_DISK | _core.MACHINE_NETWORK | _core.MACHINE_MEMORY
     recorder = Recorder(keep=1, system=system)
     cuda = _cuda_number(runner)
@@ -139,7 +139,7 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
     sampler.acquire()
     try:
         with block:
-            done = len(_core.timed_runs(call, runs, settle=settle, most_s=5 * LOOK_SECONDS + 2 * typical_s))
+            done = len(_core.timed_runs(call, runs, settle=settle, most_s=5 * SAMPLING_SECONDS + 2 * typical_s))
     finally:
         sampler.release()
         if peaks is not None:

@@ -83,7 +83,7 @@ def parse_threshold(text: str) -> Threshold:
     return Threshold(text, name, value, unit, path, less)
 
 
-def _look_up(results: Mapping[str, Any], path: Sequence[str]) -> Any:
+def _lookup(results: Mapping[str, Any], path: Sequence[str]) -> Any:
     value: Any = results
     for name in path:
         if isinstance(value, Missing):
@@ -101,7 +101,7 @@ def check_thresholds(results: Mapping[str, Any], thresholds: Iterable[str]) -> L
     """
     checks = []
     for one in [parse_threshold(text) for text in ([thresholds] if isinstance(thresholds, str) else thresholds)]:
-        value = _look_up(results, one.path)
+        value = _lookup(results, one.path)
         if isinstance(value, Missing):
             checks.append(ThresholdCheck(one.text, value, one.limit, one.unit, True, Missing(value.reason)))
             continue

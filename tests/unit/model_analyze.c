@@ -58,7 +58,7 @@ static void figures(void **state)
         tare__model_report *report;
         tare__error error = {""};
         size_t bytes = read_seed(seeds[i].name);
-        assert_int_equal(tare__model_weigh_bytes(data, bytes, NULL, &report, &error), 0);
+        assert_int_equal(tare__model_analyze_bytes(data, bytes, NULL, &report, &error), 0);
         assert_int_equal(report->total.macs, seeds[i].macs);
         assert_int_equal(report->total.parameters, seeds[i].parameters);
         tare__model_free(report);
@@ -74,7 +74,7 @@ static void cut_at_every_byte(void **state)
         for (size_t cut = 0; cut < bytes; cut += bytes > 1500 ? 7 : 1) {
             tare__model_report *report;
             tare__error error = {""};
-            int status = tare__model_weigh_bytes(data, cut, NULL, &report, &error);
+            int status = tare__model_analyze_bytes(data, cut, NULL, &report, &error);
             /* Cut behind the graph it is still a model: only its version of operators is gone. */
             assert_true(status == 0 || (status == TARE_E_INPUT && error.text[0] && !report));
             tare__model_free(report);
@@ -95,7 +95,7 @@ static void memory_runs_out(void **state)
             tare__model_report *report;
             tare__error error = {""};
             allocations_left = n;
-            status = tare__model_weigh_bytes(data, bytes, NULL, &report, &error);
+            status = tare__model_analyze_bytes(data, bytes, NULL, &report, &error);
             allocations_left = -1;
             if (status && status != TARE_E_MEMORY)
                 fail_msg("%s, allocation %ld: %s", some[i], n, error.text);
@@ -113,25 +113,25 @@ static void options(void **state)
     tare__error error = {""};
     size_t bytes = read_seed("function");
     tare__model_options given = {.batch = 7};
-    assert_int_equal(tare__model_weigh_bytes(data, bytes, &given, &report, &error), 0);
+    assert_int_equal(tare__model_analyze_bytes(data, bytes, &given, &report, &error), 0);
     assert_int_equal(report->total.macs, 7 * 45);
     assert_int_equal(report->inputs[0].dims[0], 7);
     assert_false(report->dimensions[0].assumed);
     tare__model_free(report);
     tare__model_dimension dimension = {"batch", 3, false};
     given = (tare__model_options){.dimensions = &dimension, .n_dimensions = 1, .batch = 7};
-    assert_int_equal(tare__model_weigh_bytes(data, bytes, &given, &report, &error), 0);
+    assert_int_equal(tare__model_analyze_bytes(data, bytes, &given, &report, &error), 0);
     assert_int_equal(report->total.macs, 3 * 45);
     tare__model_free(report);
     int64_t dims[] = {5, 6};
     tare__model_shape shape = {"x", 2, dims};
     given = (tare__model_options){.shapes = &shape, .n_shapes = 1};
-    assert_int_equal(tare__model_weigh_bytes(data, bytes, &given, &report, &error), 0);
+    assert_int_equal(tare__model_analyze_bytes(data, bytes, &given, &report, &error), 0);
     assert_int_equal(report->total.macs, 5 * 45);
     tare__model_free(report);
     dimension.name = "nothing";
     given = (tare__model_options){.dimensions = &dimension, .n_dimensions = 1};
-    assert_int_equal(tare__model_weigh_bytes(data, bytes, &given, &report, &error), TARE_E_USAGE);
+    assert_int_equal(tare__model_analyze_bytes(data, bytes, &given, &report, &error), TARE_E_USAGE);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* weigh: opens a model, has it read and walked, and returns the report.
+/* analyze: opens a model, has it read and walked, and returns the report.
  * Owned by the calling thread.
  * Must not know the format, nor operators. */
 #define _GNU_SOURCE
@@ -35,7 +35,7 @@ typedef struct tried {
     bool sequence, side; /* sizes that were used */
 } tried;
 
-static int weigh_once(tare__onnx *model, const tare__model_options *options, tare__input_sizes sizes, tried *found)
+static int analyze_once(tare__onnx *model, const tare__model_options *options, tare__input_sizes sizes, tried *found)
 {
     static const tare__model_options none = {0};
     tare__walk walk = {.model = model, .options = options ? options : &none, .sizes = sizes};
@@ -66,7 +66,7 @@ static int try_sizes(const tare__onnx *fresh, const tare__model_options *options
     tare__onnx again = *fresh;
     tried found;
     again.error = &error;
-    int status = weigh_once(&again, options, sizes, &found);
+    int status = analyze_once(&again, options, sizes, &found);
     if (status)
         return status == TARE_E_MEMORY ? tare__fail(fresh->error, status, "out of memory") : 0;
     bool better = found.misfits < best->misfits;
@@ -77,12 +77,12 @@ static int try_sizes(const tare__onnx *fresh, const tare__model_options *options
 }
 
 /* Position tables and windows have a limited or fixed length: if the default sizes do not match, others are tried. */
-static int weigh(tare__onnx *model, const tare__model_options *options, tare__model_report **report)
+static int analyze(tare__onnx *model, const tare__model_options *options, tare__model_report **report)
 {
     const tare__onnx fresh = *model;
     tare__input_sizes sizes = {tare__input_sequences[0], tare__input_sides[0]};
     tried best;
-    int status = weigh_once(model, options, sizes, &best);
+    int status = analyze_once(model, options, sizes, &best);
     for (size_t i = 1; !status && best.sequence && best.misfits && i < tare__input_sequences_count; i++) {
         size_t before = best.misfits;
         status = try_sizes(&fresh, options, (tare__input_sizes){tare__input_sequences[i], sizes.side}, &best);
@@ -97,12 +97,12 @@ static int weigh(tare__onnx *model, const tare__model_options *options, tare__mo
     return status;
 }
 
-int tare__model_weigh_bytes(const void *data, size_t bytes, const tare__model_options *options,
+int tare__model_analyze_bytes(const void *data, size_t bytes, const tare__model_options *options,
                             tare__model_report **report, tare__error *error)
 {
     tare__onnx model = {.error = error, .path = "(memory)", .data = data, .bytes = bytes};
     *report = NULL;
-    return weigh(&model, options, report);
+    return analyze(&model, options, report);
 }
 
 static int map_file(tare__onnx *model, int fd)
@@ -122,7 +122,7 @@ static int map_file(tare__onnx *model, int fd)
     return 0;
 }
 
-int tare__model_weigh(const char *path, const tare__model_options *options, tare__model_report **report,
+int tare__model_analyze(const char *path, const tare__model_options *options, tare__model_report **report,
                       tare__error *error)
 {
     tare__onnx model = {.error = error, .path = path, .beside = true};
@@ -133,7 +133,7 @@ int tare__model_weigh(const char *path, const tare__model_options *options, tare
     status = map_file(&model, fd);
     close(fd);
     if (!status)
-        status = weigh(&model, options, report);
+        status = analyze(&model, options, report);
     if (model.mapped)
         munmap((void *)model.data, model.bytes);
     return status;
