@@ -113,13 +113,13 @@ static const tare__table output_tensor = {.name = "output", .shape = TARE__SHAPE
       AT_LEAST("at_least"), __VA_ARGS__)
 #define SHARE(kind)                                                                                                  \
     M("share", NUMBER, SHARE, kind##_share, "`macs` of the total's; null: not counted", .bar = true, NOT_COUNTED)
-#define COST(kind, cost, ...)                                                                                        \
+#define COST(kind, cost, detail, ...)                                                                                \
     M("flops", COUNT, FLOPS, kind##_flops, "twice `macs`", NOT_IN_PAGE),                                             \
         M("other_operations", COUNT, COUNT, kind##_other, "operations of everything else",                           \
           AT_LEAST("other_at_least"), __VA_ARGS__),                                                                  \
         N("parameters", cost.parameters, U64, COUNT, "parameters of weights used here first"),                       \
         N("weight_bytes", cost.weight_bytes, U64, BYTES, "weights, statistics and constants used here first",        \
-          .label = "Weights"),                                                                                       \
+          .label = "Weights", .page = detail),                                                                       \
         N("output_bytes", cost.output_bytes, U64, BYTES, "tensors made here whose size is known",                    \
           .label = "Outputs"),                                                                                       \
         N("at_least", macs_at_least, BOOL, NOTHING, "`macs` and `flops` are lower bounds", NOT_IN_PAGE),             \
@@ -142,7 +142,7 @@ MADE(layer_state, tare__model_layer, tare__value_text(WORD(states, row->state)))
 #define R tare__model_report
 static const tare__schema_column total_columns[] = {
     MACS(total, .absent = NULL),
-    COST(total, total, .absent = NULL),
+    COST(total, total, TARE__PAGE_SHOWN, .absent = NULL),
     C(activation_peak_bytes, U64, BYTES, "activations that are live at once, maximum",
       AT_LEAST("!activations_known")),
     C(activation_peak_at, TEXT, NOTHING, "layer with the peak", UNDER),
@@ -156,11 +156,11 @@ static const tare__schema_column total_columns[] = {
 #define R tare__model_operator
 static const tare__schema_column operator_columns[] = {
     C(op, TEXT, NOTHING, "operator", .key = true, .label = "Operator"),
-    C(domain, TEXT, NOTHING, "its domain; empty: ONNX's own", .key = true),
+    C(domain, TEXT, NOTHING, "its domain; empty: ONNX's own", .key = true, UNDER),
     C(nodes, U64, COUNT, "nodes"),
     MACS(operator, NOT_COUNTED),
     SHARE(operator),
-    COST(operator, cost, NOT_COUNTED),
+    COST(operator, cost, TARE__PAGE_NOT, NOT_COUNTED),
     C(not_counted, U64, COUNT, "of `nodes`: not counted", NOT_IN_PAGE),
     C(reason, TEXT, NOTHING, "why nodes are not counted, or not whole", .label = "Not counted"),
 };
@@ -171,10 +171,10 @@ static const tare__schema_column layer_columns[] = {
     C(name, TEXT, NOTHING, "name, with the nodes it is inside of before it", .key = true, .label = "Layer"),
     C(node, TEXT, NOTHING, "name in the file", NOT_IN_PAGE),
     C(op, TEXT, NOTHING, "operator", .label = "Operator"),
-    C(domain, TEXT, NOTHING, "its domain; empty: ONNX's own"),
+    C(domain, TEXT, NOTHING, "its domain; empty: ONNX's own", UNDER),
     MACS(layer, NOT_COUNTED),
     SHARE(layer),
-    COST(layer, cost, NOT_COUNTED),
+    COST(layer, cost, TARE__PAGE_NOT, NOT_COUNTED),
     {"output", TARE__STORED_PART, TARE__SHOW_NOTHING, .through = AT(output) + 1, .table = &output_tensor,
      .meaning = "the first tensor it makes; null: none"},
     C(times, U64, COUNT, "how often it runs in one run of the model", NOT_IN_PAGE),

@@ -193,8 +193,7 @@ typedef struct tare__doctor_view {
 extern const tare__document tare__document_doctor; /* of these */
 
 /* Tables of a report that the page has its own way with. */
-extern const tare__table tare__table_spans, tare__table_steps, tare__table_epochs, tare__table_metrics,
-    tare__table_findings, tare__table_groups, tare__table_facts, tare__table_usage;
+extern const tare__table tare__table_spans, tare__table_steps, tare__table_epochs, tare__table_metrics;
 const tare__table *tare__schema_table(size_t index); /* those of a report; NULL: past the last */
 const tare__table *tare__schema_find(const char *name, size_t length);
 const tare__schema_column *tare__schema_find_column(const tare__table *table, const char *name, size_t length);
