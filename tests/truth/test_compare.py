@@ -364,7 +364,7 @@ def hold_pairs(bench, truth, done, folder, most):
         bench.call(bench.command, "baseline", "save", "-q", trace, "-o", path)
         return json.loads(path.read_text())["figures"]
 
-    sides = [[figures(trace) for trace in sorted(folder.glob(side + ".*.tare"))] for side in ("base", "head")]
+    sides = [[figures(trace) for trace in sorted(folder.glob(side + ".*.tare"))] for side in ("baseline", "candidate")]
     n = len(sides[0])
     assert len(sides[1]) == n
     base, head = map(join, sides)
