@@ -75,7 +75,7 @@ void tare__py_named_add(tare__py_named *to, const tare__py_result *result)
     to->self_ns += result->self_ns;
     to->min_ns = ns < to->min_ns ? ns : to->min_ns;
     to->max_ns = ns > to->max_ns ? ns : to->max_ns;
-    tare__hist_add(&to->hist, ns, 1); /* out of memory: percentiles then stand on fewer */
+    tare__hist_add(&to->hist, ns, 1); /* out of memory: percentiles then use fewer blocks */
     if (!isnan(result->samples)) {
         add_to(&to->samples, result->samples);
         to->sampled_ns += ns;
@@ -98,11 +98,11 @@ void tare__py_named_add(tare__py_named *to, const tare__py_result *result)
 
 typedef struct aggregate {
     PyObject_HEAD
-    tare__py_named of; /* its object's head and histogram are not used */
+    tare__py_named of; /* its object header and histogram are not used */
     double p50, p95, p99;
 } aggregate;
 
-/* The middle of a bucket may lie outside of what was seen. */
+/* The middle of a bucket may lie outside of the range of the values added to it. */
 static double quantile(const tare__py_named *named, double q)
 {
     double ns = tare__hist_quantile(&named->hist, q);
@@ -201,33 +201,35 @@ GET(sent) { SELF; return tare__py_usage_or_missing(self->sent, self->system, TAR
 
 static PyGetSetDef members[] = {
     {"name", get_name, NULL, "the blocks' name", NULL},
-    {"count", get_count, NULL, "how many have ended", NULL},
-    {"unkept", get_unkept, NULL, "how many of them were only added up (aggregate=True)", NULL},
-    {"failed", get_failed, NULL, "how many of them were left by an exception", NULL},
-    {"total_s", get_total_s, NULL, "seconds in all of them", NULL},
-    {"mean_s", get_mean_s, NULL, "seconds in one, on average", NULL},
-    {"min_s", get_min_s, NULL, "seconds in the shortest", NULL},
-    {"max_s", get_max_s, NULL, "seconds in the longest", NULL},
-    {"p50_s", get_p50_s, NULL, "the median, within 0.8 %", NULL},
-    {"p95_s", get_p95_s, NULL, "95 of 100 took no longer, within 0.8 %", NULL},
-    {"p99_s", get_p99_s, NULL, "99 of 100 took no longer, within 0.8 %", NULL},
-    {"self_s", get_self_s, NULL, "seconds in no inner block", NULL},
-    {"excluded_s", get_excluded_s, NULL, "seconds of other measurements inside them, in none of their times", NULL},
+    {"count", get_count, NULL, "number of blocks that have ended", NULL},
+    {"unkept", get_unkept, NULL, "number of them that were only added up (aggregate=True)", NULL},
+    {"failed", get_failed, NULL, "number of them that were left by an exception", NULL},
+    {"total_s", get_total_s, NULL, "total seconds", NULL},
+    {"mean_s", get_mean_s, NULL, "mean seconds", NULL},
+    {"min_s", get_min_s, NULL, "seconds of the shortest", NULL},
+    {"max_s", get_max_s, NULL, "seconds of the longest", NULL},
+    {"p50_s", get_p50_s, NULL, "median seconds, within 0.8 %", NULL},
+    {"p95_s", get_p95_s, NULL, "95th percentile in seconds, within 0.8 %", NULL},
+    {"p99_s", get_p99_s, NULL, "99th percentile in seconds, within 0.8 %", NULL},
+    {"self_s", get_self_s, NULL, "seconds outside of inner blocks", NULL},
+    {"excluded_s", get_excluded_s, NULL,
+     "seconds of other measurements inside them, excluded from all their times", NULL},
     {"cpu_s", get_cpu_s, NULL, "CPU seconds of the threads that ran them", NULL},
     {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of all threads of the process while they ran", NULL},
     {"process_cpu_percent", get_process_cpu_percent, NULL,
-     "process_cpu_s of their time, 100 for one busy CPU, of those that took 50 ms or more", NULL},
-    {"samples", get_samples, NULL, "how many samples they worked on", NULL},
-    {"throughput", get_throughput, NULL, "samples a second, of the blocks that counted them", NULL},
-    {"rss_delta", get_rss_delta, NULL, "what resident memory grew by, in bytes, added up", NULL},
-    {"rss_peak", get_rss_peak, NULL, "the most resident bytes in any of them", NULL},
-    {"cpu_percent", get_cpu_percent, NULL, "how busy the machine's CPUs were, weighted by time", NULL},
-    {"iowait_percent", get_iowait_percent, NULL, "how long the machine's CPUs could but wait for disks", NULL},
-    {"disk_percent", get_disk_percent, NULL, "how long the busiest disk worked", NULL},
-    {"received", get_received, NULL, "bytes the machine received, added up", NULL},
-    {"sent", get_sent, NULL, "bytes the machine sent, added up", NULL},
+     "process_cpu_s as a percentage of their time, 100 for one busy CPU; blocks of 50 ms or more only", NULL},
+    {"samples", get_samples, NULL, "number of samples processed", NULL},
+    {"throughput", get_throughput, NULL, "samples per second, of the blocks that counted them", NULL},
+    {"rss_delta", get_rss_delta, NULL, "total growth of resident memory, in bytes", NULL},
+    {"rss_peak", get_rss_peak, NULL, "largest peak of resident memory of any of them, in bytes", NULL},
+    {"cpu_percent", get_cpu_percent, NULL, "CPU utilization of the machine, averaged over time", NULL},
+    {"iowait_percent", get_iowait_percent, NULL,
+     "percentage of CPU time in which the machine's CPUs were idle and waited for disks", NULL},
+    {"disk_percent", get_disk_percent, NULL, "percentage of the time in which the busiest disk was active", NULL},
+    {"received", get_received, NULL, "total bytes the machine received", NULL},
+    {"sent", get_sent, NULL, "total bytes the machine sent", NULL},
     {"rss_peak_note", get_rss_peak_note, NULL,
-     "why rss_peak is a lower bound, and what it is at most; None: it is exact", NULL},
+     "why rss_peak is a lower bound, and its upper bound; None: it is exact", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -1,5 +1,5 @@
-/* block: entering and leaving a block: what is read, and whose time it is. What measuring costs is kept out of the
- * block's own time and is told beside it.
+/* block: entering and leaving a block: what is read, and which block the time belongs to. The cost of measuring is
+ * excluded from the block's own time and reported separately.
  * Any thread, attached to the interpreter. Must not know how results are kept. */
 #include "blocks.h"
 
@@ -11,7 +11,7 @@ typedef struct block {
     PyObject_HEAD
     tare__py_recorder *recorder; /* NULL: measures nothing */
     tare__py_named *named;
-    tare_site own_site; /* of a name that has no sums of its own */
+    tare_site own_site; /* of a name that has no separate sums */
     PyObject *name;
     tare__py_result *result; /* of the last time it was left; NULL: never */
     double samples;
@@ -116,7 +116,7 @@ static void end_span(block *self, double samples)
 
 /* ---- entering ------------------------------------------------------------------------------------------------ */
 
-/* Those that were left are used again: no allocation while blocks come and go. */
+/* Blocks that were left are reused: entering and leaving blocks allocates nothing. */
 #define SPARE_MAX 64
 static tare__py_open *spare;
 static int spares;
@@ -142,7 +142,7 @@ static void give(tare__py_open *open)
     spares++;
 }
 
-/* The clock last: what the others cost is not the block's. */
+/* The clock is read last: the cost of the other readings is not part of the block. */
 static void read_begin(tare__py_open *open, const tare__py_recorder *recorder, uint64_t now)
 {
     if (recorder->system)
@@ -208,7 +208,8 @@ static tare__py_open **find_in(tare__py_lane *lane, const block *self)
     return NULL;
 }
 
-/* In the lane of what runs now, or where it was entered: another thread, a task that has ended. */
+/* In the lane of the running thread or task, or in the one where it was entered: another thread, or a task that has
+ * ended. */
 static tare__py_open **find_open(block *self)
 {
     tare__py_lane *lane = tare__py_lane_now(self->recorder);
@@ -226,7 +227,7 @@ static void read_peak(tare__py_result *result, tare__py_peak *peak, tare__py_mem
     result->rss_at_most = peak->at_most;
 }
 
-/* What two readings of each clock of CPU time take of it themselves, with nothing between them. */
+/* The CPU time that two consecutive readings of each CPU clock themselves use. */
 static struct {
     uint64_t thread_ns, process_ns, cpus;
 } between;
@@ -248,11 +249,11 @@ static void calibrate(void)
     between.cpus = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
 }
 
-/* Below this, a difference between the clocks of the process and of the thread is the time of reading them. */
+/* A smaller difference between the clocks of the process and of the thread is the cost of reading them. */
 #define PROCESS_RESOLUTION_NS 20000u
 
-/* A thread cannot have used more than the time that went by, nor a process more than that on every CPU: what other
- * threads used is known to the kernel's ticks only, and of a short block not at all. */
+/* A thread cannot use more CPU time than the elapsed time, nor a process more than that on every CPU. CPU time of other
+ * threads is known only with the resolution of the kernel's ticks, and for a short block not at all. */
 static void fill_cpu(tare__py_result *result, const tare__py_open *open, uint64_t thread, uint64_t process)
 {
     uint64_t own = above(above(thread - open->cpu, between.thread_ns), open->excluded_cpu_ns);
@@ -305,7 +306,7 @@ static void fill(tare__py_result *result, const tare__py_open *open, const block
     result->aggregate = self->aggregate;
 }
 
-/* All was cleared since the block was made: its sums are nobody's. */
+/* The recorder was cleared since the block was created: its sums are no longer in use. */
 static int renew(block *self)
 {
     if (self->named->generation == self->recorder->generation)
@@ -472,8 +473,8 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef members[] = {
     {"name", get_name, NULL, "the name it is measured under", NULL},
-    {"samples", get_samples, set_samples, "how many samples it works on; may be set inside the block", NULL},
-    {"result", get_result, NULL, "what was measured when it was last left; None: it never was", NULL},
+    {"samples", get_samples, set_samples, "number of samples it processes; may be set inside the block", NULL},
+    {"result", get_result, NULL, "what was measured when it was last left; None: it was never left", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

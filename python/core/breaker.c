@@ -1,5 +1,5 @@
-/* breaker: makes the main thread run pending calls at its next bytecode, whoever asked for them.
- * Any thread; only the question for the main thread needs the interpreter's lock.
+/* breaker: makes the main thread run pending calls at its next bytecode, whichever thread added them.
+ * Any thread; only finding the main thread needs the interpreter's lock.
  * Must not know what the calls are for. */
 #define Py_BUILD_CORE_MODULE 1 /* before Python 3.13 there is no function for it */
 #include "core.h"
@@ -31,10 +31,10 @@ static bool holds_lock(const PyThreadState *thread)
 #endif
 }
 
-/* Py_AddPendingCall tells the interpreter only where the calling thread could run the call itself. Another thread's
- * call would wait until the main thread gives up the lock: in a loop of Python code up to 5 ms, or for ever. While
- * another thread holds the lock the main one needs no telling, and that thread would look for calls at every
- * bytecode. */
+/* Py_AddPendingCall notifies the interpreter only if the calling thread could run the call itself. A call added by
+ * another thread would wait until the main thread releases the lock: up to 5 ms in a loop of Python code, or forever.
+ * While another thread holds the lock the main thread needs no notification, and setting the flag would make that
+ * other thread check for calls at every bytecode. */
 void tare__py_break(PyThreadState *main_thread)
 {
     if (main_thread && holds_lock(main_thread))

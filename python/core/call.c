@@ -1,4 +1,4 @@
-/* call: one call, timed from as near as can be: no Python runs between the clock and the function.
+/* call: times one call as closely as possible: no Python code runs between the clock and the function.
  * Any thread, attached to the interpreter. Must not know why it is timed. */
 #include "core.h"
 
@@ -11,7 +11,7 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
 }
 
-/* What was raised, with its traceback, as an object. */
+/* The raised exception, with its traceback, as an object. */
 static PyObject *take_raised(void)
 {
 #if PY_VERSION_HEX >= 0x030C0000

@@ -1,6 +1,6 @@
-/* core: what the files of the extension share. Everything runs attached to the interpreter, with its lock where
+/* core: shared declarations of the extension. Everything runs attached to the interpreter, with its lock where
  * there is one.
- * Must not know what is made of the measurements. */
+ * Must not know how the measurements are used. */
 #ifndef TARE_PYTHON_CORE_H
 #define TARE_PYTHON_CORE_H
 
@@ -39,21 +39,22 @@ int tare__py_add_heap(PyObject *module);
 
 /* tare.Missing(reason), a new reference; NULL with an exception (missing.c). */
 PyObject *tare__py_missing(const char *reason);
-/* introduce.c: tells the trace who records, once it does. */
+/* introduce.c: records in the trace which interpreter this is, once it records. */
 void tare__py_introduce(void);
 
 /* ---- the stack of a thread's open spans (stack.c) ------------------------------------------------------ */
 /* Spans of one thread are nested in the trace. Where Python's are not (a generator is left in the middle of a
- * block and goes on later), those in between are ended and begun again, and a number in the trace says that the parts
- * are one call. */
+ * block and resumes later), those in between are ended and begun again, and a number in the trace marks the parts as
+ * one call. */
 void tare__py_stack_begin(tare_site *site, PyObject *owner); /* the site's, kept while the span is open */
 void tare__py_stack_end(tare_site *site);
-/* Steps and epochs, by the functions of the recorder: what generators hold open inside of them goes on. */
+/* Steps and epochs, by the functions of the recorder: spans that generators hold open inside of them continue. */
 void tare__py_mark_begin(tare_kind kind, void (*begin)(uint64_t), uint64_t index);
 void tare__py_mark_next(tare_kind kind, void (*next)(uint64_t), uint64_t index);
 void tare__py_mark_end(tare_kind kind, void (*end)(void));
-/* Of several that are open with one site, `who` tells which ends: what is the same at a span's begin and end, and
- * differs from the others'; NULL: the innermost. `last` is called when the span is the innermost, before it ends. */
+/* Of several open spans of one site, `who` selects the one that ends: a value that is equal at a span's begin and end
+ * and differs between the spans; NULL: the innermost. `last` is called when the span is the innermost, before it
+ * ends. */
 typedef void tare__py_stack_last(void *context);
 void tare__py_stack_begin_as(tare_site *site, PyObject *owner, const void *who);
 void tare__py_stack_end_as(tare_site *site, const void *who, tare__py_stack_last *last, void *context);
@@ -61,8 +62,8 @@ tare_site *tare__py_stack_top(void); /* of the calling thread; NULL: nothing is 
 bool tare__py_stack_has(const tare_site *site); /* it is open on this thread */
 bool tare__py_stack_is_untold(const tare_site *site); /* … and the innermost, begun without `who` */
 tare_site *tare__py_stack_above(const tare_site *site); /* the span directly inside the innermost of that site; NULL */
-/* Told of one site's span that is cut where a span around it ends, once before its first part ends and once after the
- * second began; and of each span of any thread that begins, has begun or has ended while `watching`. */
+/* Called for one site's span that is cut where a span around it ends, once before its first part ends and once after
+ * the second has begun; and for each span of any thread that begins, has begun or has ended while `watching`. */
 typedef struct tare__py_stack_watcher {
     tare_site *site;
     void (*cut)(bool begun_again);
@@ -75,22 +76,22 @@ extern tare__py_stack_watcher tare__py_stack_watched;
 extern uint64_t tare__py_stack_watched_begun; /* spans of its site, so far */
 
 /* ---- asyncio (task.c) ------------------------------------------------------------------------------------ */
-/* Spans of a task are not nested in its thread's: they are complete spans on a track of the task's own. */
+/* Spans of a task are not nested in its thread's spans: they are complete spans on a separate track for the task. */
 int tare__py_add_tasks(PyObject *module);
 typedef struct tare__py_task tare__py_task;
-/* The running task's state; NULL: no task runs (with no exception), or it could not be made (told to nobody: a
+/* The running task's state; NULL: no task runs (with no exception), or it could not be created (not reported: a
  * span is then recorded as the thread's). */
 tare__py_task *tare__py_task_now(void);
 void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner, const void *who);
-/* `who` as of the stack. NULL: no task runs. A generator may be closed by another task than began its span, or by none.
- * False: the span is not a task's. */
+/* `who` as for the stack. NULL: no task runs. A generator may be closed by another task than the one that began its
+ * span, or outside of any task. False: the span is not a task's. */
 bool tare__py_task_end(tare__py_task *task, tare_site *site, const void *who);
 
 /* After Py_AddPendingCall by another thread: the main one runs it at its next bytecode (breaker.c). */
 void tare__py_break(PyThreadState *main_thread);
 PyThreadState *tare__py_main_thread(void); /* with the interpreter's lock. NULL: not found, or it is not needed */
 
-/* The program tells its steps and epochs itself: those found by watching torch end, and no more are made up. */
+/* The program reports its steps and epochs itself: those inferred by watching torch end, and no more are inferred. */
 void tare__torch_steps_told(void);
 
 #endif

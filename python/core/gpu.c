@@ -1,5 +1,5 @@
-/* gpu: memory, load, energy and temperature of a device as NVIDIA's driver tells them.
- * Any thread: one lock. The driver's library stays open. Must not know who asks. */
+/* gpu: memory, load, energy and temperature of a device as reported by NVIDIA's driver.
+ * Any thread: one lock. The driver's library stays open. Must not know the callers. */
 #include "core.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 static tare__nvml nvml;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool tried;
-static tare__error open_error; /* why there is nothing; "": there is */
+static tare__error open_error; /* why the driver is unavailable; "": it is available */
 
 static void open_driver(void)
 {
@@ -76,7 +76,7 @@ static tare__nvml_device open_device(long device, char why[WHY_BYTES])
     return result ? NULL : handle;
 }
 
-/* The older call: what the driver keeps for itself is not free either. */
+/* The older call: memory reserved by the driver is not free either. */
 static bool read_memory(long device, tare__nvml_memory *info, char why[WHY_BYTES])
 {
     tare__nvml_device handle = open_device(device, why);
@@ -175,7 +175,7 @@ static PyObject *gpu_celsius(PyObject *module, PyObject *of)
 
 PyDoc_STRVAR(gpu_load_doc,
              "gpu_load(device, since)\n--\n\n"
-             "Percent of the time since a time.time() in which a kernel ran, by the driver's own samples.");
+             "Percentage of the time since a time.time() in which a kernel ran, by the driver's samples.");
 static PyObject *gpu_load(PyObject *module, PyObject *arguments)
 {
     (void)module;
@@ -191,7 +191,7 @@ static PyObject *gpu_load(PyObject *module, PyObject *arguments)
 }
 
 PyDoc_STRVAR(gpu_memory_doc, "gpu_memory(device)\n--\n\n"
-                             "(used, total) bytes of a device, by everybody on it; or the reason as text.");
+                             "(used, total) bytes of a device, by all processes on it; or the reason as text.");
 static PyObject *gpu_memory(PyObject *module, PyObject *of)
 {
     (void)module;
@@ -208,7 +208,7 @@ static PyObject *gpu_memory(PyObject *module, PyObject *of)
     Py_END_ALLOW_THREADS
     if (!known)
         return PyUnicode_DecodeUTF8(why, (Py_ssize_t)strlen(why), "replace");
-    /* What is not free: a driver may count what it reserves itself apart from what is used. */
+    /* Used is what is not free: a driver may count the memory it reserves itself separately from used memory. */
     return Py_BuildValue("KK", info.total - (info.free < info.total ? info.free : info.total), info.total);
 }
 

@@ -1,4 +1,4 @@
-/* heap: what the process takes: the C library's heap, resident memory by kind, page faults, waits, I/O.
+/* heap: resource use of the process: the C library's heap, resident memory by kind, page faults, waits, I/O.
  * Any thread, attached to the interpreter. Must not know who allocates. */
 #include "core.h"
 
@@ -8,13 +8,13 @@
 
 #include "sample/files.h"
 
-/* As <malloc.h> has it since glibc 2.33; looked up, since the package also runs where it is not. */
+/* As in <malloc.h> since glibc 2.33; looked up at run time, since the package also runs on older versions. */
 typedef struct heap_figures {
     size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 } heap_figures;
 
 PyDoc_STRVAR(heap_doc, "heap()\n--\n\n"
-                       "(bytes of the heap, bytes of it in use, bytes mapped one by one), or None where nobody tells.");
+                       "(bytes of the heap, bytes of it in use, bytes mapped one by one), or None where unavailable.");
 static PyObject *heap(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -23,12 +23,12 @@ static PyObject *heap(PyObject *module, PyObject *nothing)
     if (!ask)
         Py_RETURN_NONE;
     heap_figures told = ask();
-    if (!told.arena && !told.hblkhd) /* another allocator has taken its place */
+    if (!told.arena && !told.hblkhd) /* another allocator replaces it */
         Py_RETURN_NONE;
     return Py_BuildValue("nnn", (Py_ssize_t)told.arena, (Py_ssize_t)told.uordblks, (Py_ssize_t)told.hblkhd);
 }
 
-/* Of threads of this package, which are not the program's. */
+/* Of this package's threads, which do not belong to the program. */
 static struct {
     atomic_long faults, from_disk, waited, pushed;
 } own;
@@ -47,8 +47,8 @@ void tare__py_note_own_waits(void)
 }
 
 PyDoc_STRVAR(waits_doc, "waits()\n--\n\n"
-                        "(page faults without a disk, with one, times the process waited, times it was pushed off\n"
-                        "its CPU), since it began, without those of threads that sample it.");
+                        "(page faults without a disk, with one, times the process waited, times it was preempted\n"
+                        "from its CPU), since it began, without those of threads that sample it.");
 static PyObject *waits(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -97,7 +97,7 @@ static PyObject *memory_kinds(PyObject *module, PyObject *nothing)
 }
 
 PyDoc_STRVAR(run_delay_doc, "run_delay()\n--\n\n"
-                            "Seconds in which this thread was runnable and did not run: others had the CPUs.");
+                            "Seconds in which this thread was runnable and did not run: the CPUs were in use.");
 static PyObject *run_delay(PyObject *module, PyObject *nothing)
 {
     char text[128];

@@ -1,5 +1,5 @@
-/* input: opens files that the user names and reads settings files, by the rules of the command: what is not a regular
- * file is refused, not waited for; finds programs.
+/* input: opens files that the user names and reads settings files, by the rules of the command: anything other than a
+ * regular file is rejected, since opening it may block; finds programs.
  * Any thread, attached to the interpreter. Must not know what is in the files. */
 #include "core.h"
 
@@ -10,7 +10,7 @@
 
 PyDoc_STRVAR(open_input_doc,
              "open_input(path, flags=0)\n--\n\n"
-             "A descriptor to read from, for open(..., opener=open_input). OSError: it is not there, or\n"
+             "A descriptor to read from, for open(..., opener=open_input). OSError: it does not exist, or is\n"
              "not a regular file.");
 
 static PyObject *open_input(PyObject *module, PyObject *arguments)
@@ -123,7 +123,7 @@ static PyObject *read_settings(PyObject *module, PyObject *arguments)
 }
 
 PyDoc_STRVAR(setting_error_doc, "setting_error(fault, where, name, other=None)\n--\n\n"
-                                "The sentence about a setting that the command has for the same fault.");
+                                "The message that the command prints for the same error in a setting.");
 
 static PyObject *setting_error(PyObject *module, PyObject *arguments)
 {

@@ -1,6 +1,6 @@
-/* introduce: what a trace is told of this interpreter as soon as it records: its version and script as a mark, the
+/* introduce: records what identifies this interpreter as soon as it records: its version and script as a mark, the
  * name of its main thread.
- * The main thread, attached to the interpreter. Must not know how the recording came about. */
+ * The main thread, attached to the interpreter. Must not know how the recording was started. */
 #include "core.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static const char *script(void)
     PyObject *words = PySys_GetObject("argv"); /* borrowed */
     PyObject *first = words && PyList_Check(words) && PyList_GET_SIZE(words) ? PyList_GET_ITEM(words, 0) : NULL;
     const char *text = first && PyUnicode_Check(first) ? PyUnicode_AsUTF8(first) : NULL;
-    PyErr_Clear(); /* a name that is no UTF-8 */
+    PyErr_Clear(); /* a name that is not valid UTF-8 */
     if (!text || strcmp(text, "-c") == 0)
         return "";
     const char *slash = strrchr(text, '/');
@@ -22,7 +22,7 @@ static const char *script(void)
 
 void tare__py_introduce(void)
 {
-    static pid_t told; /* of a forked child, its parent has told */
+    static pid_t told; /* of a forked child: its parent has recorded it */
     if (!tare_recording() || told == getpid() || syscall(SYS_gettid) != getpid())
         return;
     told = getpid();

@@ -1,5 +1,5 @@
-/* lane: which thread or task a block is in. A thread's lanes hang in its state, a task's in its context, so that
- * both go when it goes.
+/* lane: which thread or task a block is in. A thread's lanes are stored in its state, a task's in its context, so that
+ * they are freed with it.
  * Any thread, attached to the interpreter. Must not know what is measured in a block. */
 #include "blocks.h"
 
@@ -9,8 +9,8 @@
 /* What a thread or a task has: a lane for each recorder it used. */
 typedef struct tare__py_holder {
     PyObject_HEAD
-    PyObject *task;      /* its state of task.c, by which it is known; NULL: a thread's */
-    PyObject *task_name; /* NULL: a thread's, or it could not be told */
+    PyObject *task;      /* its state of task.c, which identifies it; NULL: a thread's */
+    PyObject *task_name; /* NULL: a thread's, or it could not be read */
     tare__py_lane *lanes; /* the last used first */
 } holder;
 
@@ -101,7 +101,7 @@ static PyTypeObject holder_type = {
     .tp_clear = clear,
 };
 
-/* ---- the one of now ---------------------------------------------------------------------------------------- */
+/* ---- the current one --------------------------------------------------------------------------------------- */
 
 static holder *holder_of_thread(uint64_t id)
 {
@@ -134,7 +134,7 @@ static PyObject *name_of_task(void)
     return name;
 }
 
-/* Borrowed: the context keeps it. A context that was copied has the holder of another task: not believed. */
+/* Borrowed: the context keeps it. A context that was copied has the holder of another task, which is ignored. */
 static holder *holder_of_task(PyObject *task)
 {
     PyObject *value = NULL;
@@ -250,7 +250,7 @@ void tare__py_lanes_exclude(uint64_t ns, uint64_t cpu_ns)
             open->excluded_ns += ns < now - open->start ? ns : now - open->start;
             open->excluded_cpu_ns += cpu_ns;
         }
-        if (lane->top) /* its own time begins after it */
+        if (lane->top) /* the block's own time begins after it */
             lane->changed += ns < now - lane->changed ? ns : now - lane->changed;
     }
 }

@@ -1,4 +1,4 @@
-/* laps: a stopwatch whose rounds are counted, for loops that say when a batch begins and ends.
+/* laps: a stopwatch that counts its rounds, for loops that report when a batch begins and ends.
  * The thread that uses it, attached to the interpreter. Must not know what a round is. */
 #include "core.h"
 
@@ -79,9 +79,9 @@ static PyObject *value(PyObject *object, void *which)
 }
 
 static PyMethodDef methods[] = {
-    {"begin", begin, METH_NOARGS, "begin()\n--\n\nBegins a round; one that is open is forgotten."},
-    {"end", end, METH_NOARGS, "end()\n--\n\nEnds it: its seconds; None when none is open."},
-    {"cancel", cancel, METH_NOARGS, "cancel()\n--\n\nForgets the open round."},
+    {"begin", begin, METH_NOARGS, "begin()\n--\n\nBegins a round; an open round is discarded."},
+    {"end", end, METH_NOARGS, "end()\n--\n\nEnds the open round and returns its seconds; None when none is open."},
+    {"cancel", cancel, METH_NOARGS, "cancel()\n--\n\nDiscards the open round."},
     {"clear", clear, METH_NOARGS, "clear()\n--\n\nForgets all rounds."},
     {NULL, NULL, 0, NULL},
 };
@@ -101,7 +101,7 @@ static PyGetSetDef members[] = {
 static PyTypeObject laps_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "tare._core.Laps",
-    .tp_doc = "A stopwatch whose rounds are counted.",
+    .tp_doc = "A stopwatch that counts its rounds.",
     .tp_basicsize = sizeof(laps),
     .tp_new = PyType_GenericNew,
     .tp_flags = Py_TPFLAGS_DEFAULT,

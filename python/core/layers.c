@@ -1,5 +1,5 @@
 /* layers: the time between the begin and the end of each layer of a model, by run. Its hooks are C, so that a layer's
- * time has no interpreter in it.
+ * time includes no interpreter overhead.
  * The thread that runs the model, attached to the interpreter. Must not know what a layer is. */
 #include "core.h"
 
@@ -20,10 +20,10 @@ typedef struct layers {
         double inside; /* seconds of layers in it */
     } open[DEPTH_MOST];
     size_t depth;
-    unsigned long broken; /* ends without their begin */
+    unsigned long broken; /* ends without a matching begin */
 } layers;
 
-/* A callable that takes whatever a hook is given. */
+/* A callable that accepts any arguments of a hook. */
 typedef struct hook {
     PyObject_HEAD
     layers *of;
@@ -174,14 +174,14 @@ static void drop(PyObject *object)
 static PyMethodDef methods[] = {
     {"begins", begins, METH_O, "begins(layer)\n--\n\nA hook for the begin of a layer: call it with anything."},
     {"ends", ends, METH_O, "ends(layer)\n--\n\nA hook for its end."},
-    {"next_run", next_run, METH_NOARGS, "next_run()\n--\n\nWhat follows is the next run."},
+    {"next_run", next_run, METH_NOARGS, "next_run()\n--\n\nBegins the next run."},
     {"read", read_layer, METH_O,
      "read(layer)\n--\n\n(calls, seconds of each run, seconds without the layers inside)."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef members[] = {
-    {"broken", broken, NULL, "ends that were no end of the layer that was open: layers that run at once", NULL},
+    {"broken", broken, NULL, "ends that do not match the open layer: layers that run concurrently", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

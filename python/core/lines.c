@@ -1,5 +1,5 @@
 /* lines: LineCounts, a profile of chosen functions by line, and the functions that profiles have chosen.
- * Any thread, with the interpreter's lock. Must not know how the interpreter tells of lines, nor files' text. */
+ * Any thread, with the interpreter's lock. Must not know how the interpreter reports lines, nor files' text. */
 #include "lines.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 typedef struct part {
     PyObject *code;
     tare__py_function *function; /* NULL: the profile does not run */
-    tare__py_table base;         /* what they were when it began */
-    tare__py_table sum;          /* of the times it ran before */
+    tare__py_table base;         /* their values when it began */
+    tare__py_table sum;          /* counts of earlier runs */
 } part;
 
 typedef struct counts {
@@ -19,7 +19,7 @@ typedef struct counts {
     int count, room;
     unsigned started;
     uint64_t since, ticks; /* running since; and for how long before that */
-    PyObject *chooser;     /* NULL: takes only what it was given */
+    PyObject *chooser;     /* NULL: counts only the functions it was given */
 } counts;
 
 static PyTypeObject counts_type;
@@ -37,7 +37,7 @@ static int running_count, running_room;
 #endif
 
 static Py_ssize_t word_index = -1;
-/* An odd word: nobody wanted this code when it was met, at this time of asking. */
+/* An odd word: no profile wanted this code when it was last checked, in this generation. */
 static uintptr_t asking = 1;
 
 static uintptr_t word_of(PyObject *code)
@@ -148,7 +148,7 @@ static int begin_part(part *of)
     return 0;
 }
 
-/* Without memory for them the last counts are lost, not the program. */
+/* Out of memory loses the last counts, and does not affect the program. */
 static void end_part(part *of)
 {
     if (!of->function)
@@ -174,7 +174,7 @@ static bool wants(counts *self, PyObject *code, PyObject *names)
     int yes = answer ? PyObject_IsTrue(answer) : -1;
     Py_XDECREF(answer);
     if (yes < 0)
-        PyErr_WriteUnraisable(self->chooser); /* the program is not to blame, and runs on */
+        PyErr_WriteUnraisable(self->chooser); /* not an error of the program, which continues */
     return yes > 0;
 }
 
@@ -244,7 +244,7 @@ static void halt(counts *self)
     Py_DECREF(self);
 }
 
-PyDoc_STRVAR(start_doc, "start()\n--\n\nCounts from now on; calls nest.");
+PyDoc_STRVAR(start_doc, "start()\n--\n\nStarts counting; calls nest.");
 static PyObject *start(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
@@ -319,7 +319,7 @@ static PyObject *list_lines(const tare__py_table *table, double tick_s)
     return list;
 }
 
-/* What makes objects may let another thread run, and move the parts: they are read before. */
+/* Creating objects may let another thread run and move the parts: they are read before. */
 static PyObject *read_part(const part *of, double tick_s)
 {
     tare__py_table total = {0, 0, NULL};
@@ -353,7 +353,7 @@ static PyObject *read_counts(PyObject *object, PyObject *nothing)
     return list;
 }
 
-PyDoc_STRVAR(clear_doc, "clear()\n--\n\nCounts from nothing again.");
+PyDoc_STRVAR(clear_doc, "clear()\n--\n\nResets all counts.");
 static PyObject *clear_counts(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
@@ -443,7 +443,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef members[] = {
-    {"elapsed_s", elapsed, NULL, "for how long it has run", NULL},
+    {"elapsed_s", elapsed, NULL, "seconds for which it has run", NULL},
     {"running", is_running, NULL, "True between start() and stop()", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -451,8 +451,8 @@ static PyGetSetDef members[] = {
 static PyTypeObject counts_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "tare._core.LineCounts",
-    .tp_doc = "Hits and time of the lines of chosen functions. chooser(code, globals) is asked once for each\n"
-              "function that begins while it runs, whether it is wanted.",
+    .tp_doc = "Hits and time of the lines of chosen functions. chooser(code, globals) is called once for each\n"
+              "function that begins while it runs, and returns whether to count it.",
     .tp_basicsize = sizeof(counts),
     .tp_new = make,
     .tp_dealloc = drop,

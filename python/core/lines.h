@@ -1,7 +1,7 @@
-/* lines: what the files of line profiling share. Everything runs attached to the interpreter, with its lock.
+/* lines: shared declarations of line profiling. Everything runs attached to the interpreter, with its lock.
  * A function is a code object that is being watched; its counters only grow, and a profile is the difference of
  * two readings of them.
- * Must not know spans, nor what is made of the counts. */
+ * Must not know spans, nor how the counts are used. */
 #ifndef TARE_PYTHON_LINES_H
 #define TARE_PYTHON_LINES_H
 
@@ -26,14 +26,14 @@ typedef struct tare__py_function {
 } tare__py_function;
 
 /* ---- tables (lines_table.c) ------------------------------------------------------------------------------ */
-/* The line's counters, made where there are none yet; NULL: out of memory, or no line that a file could have. */
+/* The line's counters, created if they do not exist; NULL: out of memory, or not a valid line number. */
 tare__py_line *tare__py_table_at(tare__py_table *table, int line);
 int tare__py_table_copy(tare__py_table *to, const tare__py_table *from);                             /* 0 or -1 */
 int tare__py_table_add(tare__py_table *to, const tare__py_table *more, const tare__py_table *less);  /* 0 or -1 */
 void tare__py_table_free(tare__py_table *table);
 
 /* ---- what runs on each thread (lines_stack.c) ------------------------------------------------------------ */
-void tare__py_lines_enter(tare__py_function *function, int line); /* 0: the line is told later */
+void tare__py_lines_enter(tare__py_function *function, int line); /* 0: the line is reported later */
 void tare__py_lines_at(tare__py_function *function, int line);
 void tare__py_lines_leave(tare__py_function *function);
 tare__py_function *tare__py_lines_running(PyObject *code); /* the innermost one if it is this code's; else NULL */
@@ -46,14 +46,14 @@ void tare__py_lines_clock_begin(void);
 
 /* ---- which functions (lines.c) --------------------------------------------------------------------------- */
 tare__py_function *tare__py_lines_find(PyObject *code); /* watched; else NULL */
-/* Code that begins and is not watched: profiles that look for functions are asked, once. NULL: nobody wants it. */
+/* Code that begins and is not watched: profiles with a chooser are asked, once. NULL: no profile wants it. */
 tare__py_function *tare__py_lines_meet(PyObject *code);
 
-/* ---- how the interpreter tells (lines_monitoring.c, lines_trace.c before 3.12) ------------------------------ */
+/* ---- how the interpreter reports lines (lines_monitoring.c, lines_trace.c before 3.12) --------------------- */
 int tare__py_lines_hooks_add(PyObject *module);
 /* Before the first function is watched, and whenever `discover` (at everything that begins) changes. */
 int tare__py_lines_hooks_on(bool discover);
-void tare__py_lines_hooks_off(void); /* keeps an exception that is set */
+void tare__py_lines_hooks_off(void); /* preserves a pending exception */
 int tare__py_lines_watch(PyObject *code);
 void tare__py_lines_unwatch(PyObject *code);
 

@@ -1,4 +1,4 @@
-/* lines_monitoring: from CPython 3.12 on, lines are told by sys.monitoring: events of the watched code objects only.
+/* lines_monitoring: from CPython 3.12 on, lines come from sys.monitoring: events of the watched code objects only.
  * Any thread, with the interpreter's lock. Must not know what is counted. */
 #include "lines.h"
 
@@ -8,8 +8,8 @@
 
 static PyObject *monitoring, *disable;
 static int tool = -1;     /* -1: the hooks are off */
-static bool discovering;        /* everything that begins is told, once */
-static bool told_to_stop; /* some code has been disabled since all was told again */
+static bool discovering;        /* every function that begins is reported, once */
+static bool told_to_stop; /* some code was disabled since all events were last enabled */
 
 /* ---- events ----------------------------------------------------------------------------------------------- */
 
@@ -47,7 +47,8 @@ static PyObject *on_start(PyObject *module, PyObject *const *arguments, Py_ssize
     return nothing();
 }
 
-/* The line a generator goes on with is not told as one. Finding it takes a walk over the code: once a place. */
+/* The line at which a generator resumes is not reported as an event. Finding it takes a scan of the code: done once
+ * for each place. */
 static int line_at(tare__py_function *function, PyObject *offset)
 {
     long at = PyLong_AsLong(offset) / 2;
@@ -92,7 +93,7 @@ static PyObject *on_leave(PyObject *module, PyObject *const *arguments, Py_ssize
 
 #define FAST(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL, NULL
 
-enum { WATCHED, BEGINNING, EVERYWHERE, SETS }; /* EVERYWHERE: can only be had of all code; fires on exceptions */
+enum { WATCHED, BEGINNING, EVERYWHERE, SETS }; /* EVERYWHERE: available for all code only; fires on exceptions */
 
 static struct {
     const char *event;
@@ -119,8 +120,8 @@ static int done(PyObject *result)
     return result ? 0 : -1;
 }
 
-/* The interpreter lends six numbers: 0 to 2 and 5 are meant for debuggers, coverage, profilers and optimizers, so
- * these come last. */
+/* The interpreter has six tool numbers: 0 to 2 and 5 are reserved for debuggers, coverage, profilers and optimizers,
+ * so these are tried last. */
 static int take_tool(void)
 {
     static const int order[] = {4, 3, 5, 2, 1, 0};

@@ -1,7 +1,7 @@
 /* lines_stack: the watched functions that run on each thread, and the line each of them is at.
- * A stack belongs to its thread; others read it with the interpreter's lock. No lock of its own, so a fork leaves
- * nothing locked: a thread that ends only marks its stack, and who has the interpreter's lock frees it.
- * Must not know why a function is watched, nor who tells its lines. */
+ * A stack belongs to its thread; others read it with the interpreter's lock. It has no separate lock, so a fork leaves
+ * nothing locked: a thread that ends only marks its stack, and a thread with the interpreter's lock frees it.
+ * Must not know why a function is watched, nor what reports its lines. */
 #include "lines.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
 }
 
-/* Between two readings a line may have run for a few instructions only: the counter costs half of the clock. */
+/* A line may run for a few instructions only: reading the counter costs half as much as reading the clock. */
 static bool counter_is_steady(void)
 {
     return tare__cpu_has_steady_counter();
@@ -61,7 +61,7 @@ typedef struct activation {
     tare__py_function *function;
     uint64_t since;
     int line;    /* 0: not known yet */
-    bool paused; /* the same function runs further in: that one's lines have the time */
+    bool paused; /* the same function is active further in: time is counted for the lines of that activation */
 } activation;
 
 typedef struct stack {
@@ -210,7 +210,7 @@ static void pop(stack *of, uint64_t now)
     }
 }
 
-/* Ends that were not told (a stack that was switched under the interpreter's feet) are made up for. */
+/* Adds ends that were not reported (the stack was switched without the interpreter's knowledge). */
 static activation *return_to(stack *of, const tare__py_function *function, uint64_t now)
 {
     activation *found = function->open ? innermost(of, of->depth, function) : NULL;

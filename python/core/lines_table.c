@@ -1,12 +1,12 @@
 /* lines_table: counters by line number, grown as lines are met.
- * No thread of its own; the caller has the interpreter's lock.
+ * Any thread; the caller has the interpreter's lock.
  * Must not know what is counted. */
 #include "lines.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_MAX (1 << 24) /* a template may claim any line; a table may not take all memory */
+#define LINES_MAX (1 << 24) /* a template may claim any line number; this bounds the table's memory */
 
 static tare__py_line *make_room(tare__py_table *table, int line)
 {

@@ -1,4 +1,4 @@
-/* lines_trace: before CPython 3.12, lines are told by a trace function in C, on every thread; a tracer that was there
+/* lines_trace: before CPython 3.12, lines come from a trace function in C, on every thread; an existing tracer
  * (a debugger, coverage) is called as before.
  * Any thread, with the interpreter's lock. Must not know what is counted. */
 #include "lines.h"
@@ -29,12 +29,12 @@ static PyTypeObject tracer_type = {
 };
 
 static bool on, discovering;
-static PyObject *new_thread;  /* what threading calls in a new thread */
-static PyObject *hook_before; /* what it called before */
+static PyObject *new_thread;  /* called by threading in a new thread */
+static PyObject *hook_before; /* the function it called before */
 
 /* ---- events ----------------------------------------------------------------------------------------------- */
 
-/* A generator goes on in the middle of a line, which is not told again. A fresh one stands at its first line. */
+/* A generator resumes in the middle of a line, which is not reported again. A new one is at its first line. */
 static int line_to_go_on(PyFrameObject *frame, PyCodeObject *code)
 {
     if (!(code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)))
@@ -63,7 +63,7 @@ static void tell(PyFrameObject *frame, int what)
 static int on_trace(PyObject *before, PyFrameObject *frame, int what, PyObject *argument)
 {
     int status = 0;
-    if (before) { /* first: its time is then no part of the line that begins */
+    if (before) { /* first: its time is then not part of the line that begins */
         tracer *to = (tracer *)before;
         Py_INCREF(before);
         status = to->function(to->argument, frame, what, argument);
@@ -146,7 +146,7 @@ static int hook_new_threads(PyObject *threading)
     return PyObject_SetAttrString(threading, "_trace_hook", new_thread);
 }
 
-/* A hook that was set meanwhile is somebody else's, and stays. */
+/* A hook that was set in the meantime belongs to another tool and is kept. */
 static int unhook_new_threads(PyObject *threading)
 {
     PyObject *now = PyObject_GetAttrString(threading, "_trace_hook");

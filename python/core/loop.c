@@ -1,4 +1,4 @@
-/* loop: calls a function again and again and times it: what latency and throughput are made of.
+/* loop: calls a function repeatedly and times it, for latency and throughput.
  * The calling thread, attached to the interpreter. Must not know what the function does. */
 #include "core.h"
 
@@ -9,13 +9,13 @@
 #include "stat/stat.h"
 
 #define RUNS_MOST 10000000u
-#define CHECK_GROWTH 1.25 /* how much longer a warm-up gets before it is looked at again */
+#define CHECK_GROWTH 1.25 /* growth of a warm-up before it is checked again */
 
 typedef struct loop {
     PyObject *function;
-    PyObject *settle; /* NULL: what the function does is done when it returns */
+    PyObject *settle; /* NULL: the function's work is complete when it returns */
     unsigned long each; /* calls between two readings of the clock */
-    double *seconds;    /* a run each, room for all of them before the first */
+    double *seconds;    /* one for each run, allocated before the first run */
     size_t room, n;
     uint64_t until_ns; /* 0: no limit */
 } loop;
@@ -29,7 +29,7 @@ static bool settled(const loop *self)
     return nothing != NULL;
 }
 
-/* One run. What the last call returned is given back after the clock was read: its end is not the model's work. */
+/* One run. The result of the last call is released after the clock was read: freeing it is not the model's work. */
 static bool run_once(loop *self)
 {
     PyObject *result = NULL;
@@ -70,7 +70,7 @@ static bool open_loop(loop *self, unsigned long runs, double most_s)
         PyErr_NoMemory();
         return false;
     }
-    /* What waits on a device from before is nobody's run. */
+    /* Work queued on a device before this point belongs to no run. */
     if (!settled(self)) {
         free(self->seconds);
         return false;
@@ -103,7 +103,7 @@ static int read_limit(PyObject *given, void *seconds)
 PyDoc_STRVAR(timed_runs_doc,
              "timed_runs(function, runs, *, each=1, settle=None, most_s=None)\n--\n\n"
              "Seconds of each run, which is `each` calls of function() and one of settle() after them. Ends\n"
-             "when most_s have passed, too.");
+             "early when most_s have passed.");
 static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *named)
 {
     (void)module;

@@ -1,5 +1,5 @@
-/* machine: readings of /proc/stat, diskstats, net/dev, meminfo and statm. No descriptor is kept: these are read a
- * few times a second, and a kept one may become another file's.
+/* machine: readings of /proc/stat, diskstats, net/dev, meminfo and statm. No descriptor is kept open: these are read a
+ * few times per second, and the program may close a kept descriptor and reuse its number.
  * Any thread; the shared reading is guarded by the interpreter's lock. Must not know blocks. */
 #define _GNU_SOURCE
 #include "machine.h"
@@ -31,7 +31,7 @@ static void read_cpu(tare__py_machine *to)
     to->has |= TARE__PY_CPU;
 }
 
-/* Asked once a name: the question takes as long as reading all disks. */
+/* Checked once for each name: the check takes as long as reading all disks. */
 static bool is_counted(tare__scan word)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

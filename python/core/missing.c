@@ -1,4 +1,4 @@
-/* missing: tare.Missing, a value that could not be measured: a float NaN that knows why.
+/* missing: tare.Missing, a value that could not be measured: a float NaN with the reason.
  * Any thread, attached to the interpreter.
  * Must not know what is measured. */
 #include "core.h"
@@ -52,7 +52,7 @@ static void drop(PyObject *self)
     Py_TYPE(self)->tp_free(self);
 }
 
-/* ---- how it looks -------------------------------------------------------------------------------------- */
+/* ---- as text ------------------------------------------------------------------------------------------- */
 
 static PyObject *as_text(PyObject *self)
 {
@@ -70,7 +70,7 @@ static bool is_align(Py_UCS4 c)
     return c == '<' || c == '>' || c == '^' || c == '=';
 }
 
-/* Of a number's format only fill, alignment and width mean something here. A number stands to the right. */
+/* Of a number's format only fill, alignment and width apply here. A number is aligned to the right. */
 static PyObject *format(PyObject *self, PyObject *spec)
 {
     (void)self;
@@ -176,12 +176,12 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef members[] = {
-    {"reason", reason_of, NULL, "why there is no value", NULL},
+    {"reason", reason_of, NULL, "why the value is missing", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyDoc_STRVAR(doc, "Missing(reason)\n--\n\n"
-                  "A value that could not be measured: a NaN that knows why. It prints as n/a, no comparison with\n"
+                  "A value that could not be measured: a NaN with a reason. It prints as n/a, no comparison with\n"
                   "it is true, and what is computed from it is missing too.\n\n"
                   "    >>> power = tare.Missing(\"no NVIDIA driver\")\n"
                   "    >>> f\"{power:.1f} W\", power > 90, power.reason\n"

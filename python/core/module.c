@@ -1,6 +1,6 @@
 /* module: tare._core, the hot parts of the package in C.
  * Any thread, with the interpreter's lock. Refuses sub-interpreters: recording state is the process's.
- * Must not know what is made of the measurements. */
+ * Must not know how the measurements are used. */
 #include "core.h"
 #include "torch.h"
 
@@ -54,10 +54,10 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "tare._core",
     .m_doc = "The hot parts of tare: spans, readings, statistics.",
-    .m_size = 0, /* with -1, a sub-interpreter would get a copy without asking here */
+    .m_size = 0, /* with -1, a sub-interpreter would get a copy without calling this function */
 };
 
-/* A free-threaded interpreter gets its lock back for a module that needs it, unless it was told never to. */
+/* A free-threaded interpreter enables its lock for a module that needs it, unless the user forbids that. */
 static bool lock_can_be_had(void)
 {
 #ifdef Py_GIL_DISABLED
@@ -74,7 +74,7 @@ static bool lock_can_be_had(void)
 
 PyMODINIT_FUNC PyInit__core(void)
 {
-    static PyObject *made; /* imported again, it is the same: so is what it records into */
+    static PyObject *made; /* a second import gets the same module: recording state belongs to the process */
     if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
         PyErr_SetString(PyExc_ImportError, "tare records a whole process and works in its main interpreter only, "
                                            "not in a sub-interpreter");
@@ -92,7 +92,7 @@ PyMODINIT_FUNC PyInit__core(void)
     PyObject *module = PyModule_Create(&definition);
 #ifdef Py_GIL_DISABLED
     if (module)
-        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_USED); /* what it keeps is guarded by the lock */
+        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_USED); /* its state is guarded by the lock */
 #endif
     if (module && fill(module)) {
         Py_DECREF(module);

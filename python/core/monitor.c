@@ -1,5 +1,5 @@
-/* monitor: `with monitor.track("name")`, the part of PerformanceMonitor that runs at every block: nothing at all when
- * disabled, straight to the recorder when there is no GPU to ask about.
+/* monitor: `with monitor.track("name")`, the part of PerformanceMonitor that runs at every block: does nothing when
+ * disabled, and calls the recorder directly when no GPU is in use.
  * Any thread, attached to the interpreter. Must not know what a recorder measures. */
 #include "core.h"
 
@@ -8,11 +8,11 @@
 typedef struct tracker {
     PyObject_HEAD
     PyObject *block;  /* the recorder's method; NULL: disabled */
-    PyObject *device; /* called instead where a GPU is in use; NULL: its memory is not asked for */
+    PyObject *device; /* called instead where a GPU is in use; NULL: its memory is not measured */
 } tracker;
 
 static PyTypeObject tracker_type, nothing_type;
-static PyObject *nothing;  /* the one block of all that are disabled */
+static PyObject *nothing;  /* the block shared by all disabled monitors */
 static PyObject *words[2]; /* names of track's arguments */
 
 /* ---- a block that does nothing ---------------------------------------------------------------------------- */
@@ -46,13 +46,13 @@ static PyTypeObject nothing_type = {
 };
 
 /* ---- is a GPU in use? -------------------------------------------------------------------------------------- */
-/* Asked at every block, so it must cost nothing where the answer is no. Nothing is imported or initialised for it:
- * CUDA that is initialised by the question could not be used in forked children. */
+/* Checked at every block, so it must cost almost nothing where the answer is no. It imports and initializes nothing:
+ * if the check initialized CUDA, forked children could not use it. */
 
 static PyObject *cuda_ready; /* torch.cuda.is_initialized of a torch that has CUDA */
-static bool cuda_here;       /* somebody else's CUDA: its driver library is in the process */
+static bool cuda_here;       /* CUDA used without torch: its driver library is loaded in the process */
 
-/* 1: torch with CUDA, its question kept; 0: none; -1: half imported. */
+/* 1: torch with CUDA, its function is kept; 0: none; -1: partially imported. */
 static int find_torch(PyObject *modules)
 {
     PyObject *torch = PyDict_GetItemString(modules, "torch"), *version = NULL, *kind = NULL, *cuda = NULL;
@@ -70,7 +70,7 @@ static int find_torch(PyObject *modules)
     return found;
 }
 
-/* Only when a module has come since. */
+/* Only when a module was imported since the last check. */
 static void find_cuda(void)
 {
     static Py_ssize_t seen;
@@ -130,8 +130,8 @@ static bool read_arguments(PyObject *const *given, Py_ssize_t n, PyObject *names
 
 PyDoc_STRVAR(track_doc,
              "track(name, aggregate=False)\n--\n\n"
-             "A block of code that is measured. Blocks of one name are listed each; with aggregate=True only their\n"
-             "count, total, mean, least and most are kept.\n\n"
+             "A block of code that is measured. Blocks of one name are listed singly; with aggregate=True only their\n"
+             "count, total, mean, minimum and maximum are kept.\n\n"
              "    with monitor.track(\"forward\", aggregate=True):\n"
              "        output = model(batch)\n");
 static PyObject *track(PyObject *object, PyObject *const *given, Py_ssize_t n, PyObject *names)
@@ -144,7 +144,7 @@ static PyObject *track(PyObject *object, PyObject *const *given, Py_ssize_t n, P
     PyObject *both[2] = {NULL, NULL};
     if (!read_arguments(given, n, names, both))
         return NULL;
-    int summed = both[1] ? PyObject_IsTrue(both[1]) : 0; /* these have no place for a GPU's values */
+    int summed = both[1] ? PyObject_IsTrue(both[1]) : 0; /* these cannot store a GPU's values */
     if (summed < 0)
         return NULL;
     PyObject *to = !summed && self->device && gpu_in_use() ? self->device : self->block;
@@ -210,7 +210,7 @@ static PyTypeObject tracker_type = {
 };
 
 static PyMethodDef functions[] = {
-    {"gpu_used", gpu_used, METH_NOARGS, "gpu_used()\n--\n\nWhether this process uses a GPU through CUDA by now."},
+    {"gpu_used", gpu_used, METH_NOARGS, "gpu_used()\n--\n\nWhether this process currently uses a GPU through CUDA."},
     {NULL, NULL, 0, NULL},
 };
 

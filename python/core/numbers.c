@@ -17,7 +17,7 @@ static double *read_sorted(PyObject *sequence, size_t *n)
 }
 
 PyDoc_STRVAR(quantile_doc, "quantile(numbers, q)\n--\n\n"
-                           "By linear interpolation between order statistics, as NumPy does; Missing of none.");
+                           "By linear interpolation between order statistics, as NumPy does; Missing without any.");
 static PyObject *quantile(PyObject *module, PyObject *arguments)
 {
     (void)module;

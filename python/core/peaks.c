@@ -1,5 +1,5 @@
-/* peaks: the largest resident memory of blocks, by the kernel's high-water mark where it tells, else by samples that a
- * thread takes while such a block is open.
+/* peaks: the largest resident memory of blocks, by the kernel's high-water mark where that is conclusive, else by
+ * samples that a thread takes while such a block is open.
  * Opened and closed attached to the interpreter; the thread never is. The lock guards the list. Must not know
  * blocks. */
 #include "core.h"
@@ -16,20 +16,20 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool prepared; /* the handlers of fork are there */
+    bool prepared; /* the fork handlers are installed */
     bool running, ending, forking;
-    bool asleep;       /* until somebody wakes it */
+    bool asleep;       /* until it is woken */
     uint64_t opened;   /* ever */
     unsigned hidden;   /* open peaks that need samples */
     tare__py_peak *open;
 } peaks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- what the mark tells ------------------------------------------------------------------------------------- */
+/* ---- reading the mark ---------------------------------------------------------------------------------------- */
 
-/* Less is not worth a sample: the kernel itself counts pages in batches. */
+/* Smaller differences need no samples: the kernel itself counts pages in batches. */
 #define SLACK_BYTES (256u << 10)
-/* By how much the mark was above what is resident right after a reset: the kernel reads it without adding up what
- * its three counters hold back on each CPU, at most max(32, 2 CPUs) pages each; what is more was not that. */
+/* By how much the mark exceeds resident memory right after a reset: the kernel reads it without the pages that its
+ * three counters hold back on each CPU, at most max(32, 2 CPUs) pages each; a larger difference has another cause. */
 static uint64_t drift;
 
 static uint64_t most_drift(void)
@@ -52,7 +52,7 @@ static void see_mark(tare__py_peak *peak, uint64_t mark)
         see(peak, mark);
 }
 
-/* Gives the mark to all open peaks and lets it begin anew. */
+/* Applies the mark to all open peaks and resets it. */
 static bool begin_anew(tare__py_memory *now)
 {
     for (tare__py_peak *other = peaks.open; other; other = other->next)
@@ -77,7 +77,7 @@ void tare__py_peak_sentence(uint64_t at_most, char text[200])
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
 
-/* Only for those that were open before it was read. */
+/* Only for peaks that were open before it was read. */
 static void sample(void)
 {
     tare__py_machine now;
@@ -96,7 +96,7 @@ static struct timespec in_an_interval(void)
     return (struct timespec){(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
 }
 
-#define IDLE_ROUNDS 200 /* a second: blocks that follow each other need not wake it each time */
+#define IDLE_ROUNDS 200 /* one second: consecutive blocks need not wake it each time */
 
 static void *work(void *nothing)
 {
@@ -121,7 +121,8 @@ static void *work(void *nothing)
     return NULL;
 }
 
-/* The program's signals are not for this thread. Without a thread, peaks are what their ends say: a lower bound. */
+/* This thread must not receive the program's signals. Without a thread, peaks are the values at the ends of a block: a
+ * lower bound. */
 static void begin_thread(void)
 {
     sigset_t all, before;
@@ -137,7 +138,7 @@ static void begin_thread(void)
         pthread_setname_np(peaks.thread, "tare-peaks");
 }
 
-/* A process that forks has no thread of ours at that moment: Python warns about programs that fork with threads. */
+/* The thread is stopped while the process forks: Python warns about programs that fork with threads. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&peaks.lock);
@@ -161,7 +162,7 @@ static int begin_again(void *nothing)
     return 0;
 }
 
-/* What Python does right after the fork comes first. */
+/* Python's own work right after the fork comes first. */
 static void after_fork_in_parent(void)
 {
     peaks.forking = false;

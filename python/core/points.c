@@ -1,6 +1,6 @@
 /* points: see points.h. A full history is halved by making each two neighbours one.
- * No thread of its own: whoever owns one guards it.
- * Must not know who reads the machine, nor Python. */
+ * Any thread; the owner guards it.
+ * Must not know what reads the machine, nor Python. */
 #include "points.h"
 
 #include <math.h>

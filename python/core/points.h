@@ -1,5 +1,5 @@
 /* points: readings over time in bounded memory: the newest one by one, older ones as means of neighbours.
- * Whoever owns one guards it. Must not know who reads the machine, nor Python. */
+ * The owner guards it. Must not know what reads the machine, nor Python. */
 #ifndef TARE_PYTHON_POINTS_H
 #define TARE_PYTHON_POINTS_H
 
@@ -29,13 +29,13 @@ typedef struct tare__py_column {
 typedef struct tare__py_points {
     tare__py_point *newest; /* a ring */
     tare__py_point *older;
-    uint64_t count;         /* readings ever */
+    uint64_t count;         /* total number of readings */
     uint32_t older_count, stride, pending; /* readings in an older point; readings in the unfinished one */
     tare__py_point unfinished;
     tare__py_column all[TARE__PY_COLUMNS]; /* of every reading */
 } tare__py_points;
 
-#define TARE__PY_POINTS_MAX 8192u /* as many as there can be */
+#define TARE__PY_POINTS_MAX 8192u /* the maximum number of points */
 
 bool tare__py_points_open(tare__py_points *points); /* false: no memory */
 void tare__py_points_close(tare__py_points *points);

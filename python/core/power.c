@@ -1,7 +1,7 @@
-/* power: temperature and energy of the CPU, and how many CPUs this process may use. Which files tell temperature and
- * energy is found once, by the rules of the samplers; a block reads these at its ends, when a sampler's interval would
+/* power: temperature and energy of the CPU, and how many CPUs this process may use. The files with temperature and
+ * energy are found once, by the rules of the samplers; a block reads these at its ends, when a sampler's interval would
  * be too coarse.
- * Attached to the interpreter. Must not know who asks. */
+ * Attached to the interpreter. Must not know the callers. */
 #include "core.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static PyObject *cpu_sensors(PyObject *module, PyObject *arguments)
 }
 
 PyDoc_STRVAR(energy_counters_doc, "energy_counters(root='')\n--\n\n"
-                                  "(file, joules at which it begins again) of each energy counter of the CPU.");
+                                  "(file, joules at which it wraps around) of each energy counter of the CPU.");
 static PyObject *energy_counters(PyObject *module, PyObject *arguments)
 {
     const char *root = "";
@@ -69,7 +69,7 @@ static PyObject *cpu_celsius(PyObject *module, PyObject *files)
 }
 
 PyDoc_STRVAR(energy_joules_doc, "energy_joules(counters)\n--\n\n"
-                                "What each of energy_counters() tells, as a list; or Missing with the reason.");
+                                "The value of each of energy_counters(), as a list; or Missing with the reason.");
 static PyObject *energy_joules(PyObject *module, PyObject *counters)
 {
     Py_ssize_t n = PyList_Check(counters) ? PyList_GET_SIZE(counters) : 0;

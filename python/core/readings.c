@@ -1,6 +1,6 @@
 /* readings: clocks, resident memory and the kernel's high-water mark of it, by system calls on descriptors that are
- * kept open. The samplers' readers are not used here: a block costs a few microseconds in all, and they neither know
- * forks nor descriptors that became another file's.
+ * kept open. The samplers' readers are not used here: a block costs a few microseconds, and they handle neither
+ * forks nor descriptors whose number was reused for another file.
  * Attached to the interpreter, which guards the state. Must not know blocks. */
 #define _GNU_SOURCE
 #include "readings.h"
@@ -50,7 +50,7 @@ static kept_file statm = {"/proc/self/statm", O_RDONLY, -1, 0, 0};
 static kept_file status = {"/proc/self/status", O_RDONLY, -1, 0, 0};
 static kept_file clear_refs = {"/proc/self/clear_refs", O_WRONLY, -1, 0, 0};
 
-/* 1 on a page that a fork wipes: 0 is how a child, however it was made, knows that it is one. */
+/* 1 on a page that a fork clears: 0 identifies a child, however it was created. */
 static volatile char *same_process;
 
 static bool is_ours(const kept_file *file)
@@ -61,7 +61,7 @@ static bool is_ours(const kept_file *file)
 
 static void forget(kept_file *file)
 {
-    if (is_ours(file)) /* someone who closes all descriptors may have given the number to another file */
+    if (is_ours(file)) /* a program that closes all descriptors may have reused the number for another file */
         close(file->fd);
     file->fd = -1;
 }
@@ -98,7 +98,7 @@ static void check_fork(void)
 
 /* ---- resident memory ------------------------------------------------------------------------------------- */
 
-/* The number at *text and the space after it; 0 where there is something else. */
+/* The number at *text and the space after it; 0 where the text differs. */
 static uint64_t number_at(const char **text)
 {
     uint64_t number = 0;
@@ -109,7 +109,7 @@ static uint64_t number_at(const char **text)
     return *at == ' ' ? number : 0;
 }
 
-/* "765 446 417 5 0 123 0\n": the second number, in pages. Strict, so that another file is not believed. */
+/* "765 446 417 5 0 123 0\n": the second number, in pages. Strict, so that another file is rejected. */
 static uint64_t second_of_seven(char *text, ssize_t n)
 {
     if (n < 14 || text[n - 1] != '\n' || text[n - 2] != '0' || text[n - 3] != ' ')
@@ -140,7 +140,7 @@ uint64_t tare__py_rss(void)
 
 /* ---- the high-water mark ---------------------------------------------------------------------------------- */
 
-/* VmHWM; 0: not told. */
+/* VmHWM; 0: unavailable. */
 static uint64_t mark_of_status(void)
 {
     char text[4096];
@@ -158,10 +158,10 @@ static uint64_t mark_of_status(void)
     return 0;
 }
 
-/* getrusage costs a thirtieth of the status file (for a thread it has the same mark, and asks no other thread), but
- * has the larger of the mark and of what the process was before it called exec. That part never changes, so it is
- * not larger than the smallest ever seen: above that, what is seen is the mark. Where the status file has once told
- * the same, it is the mark as long as it does not fall, since a mark only grows until somebody resets it. */
+/* getrusage costs a thirtieth of reading the status file (for a thread it has the same mark and visits no other
+ * thread), but returns the larger of the mark and of the process's size before it called exec. That size never
+ * changes, so it is not larger than the smallest value ever read: a larger value is the mark. Once the status file has
+ * shown the same value, it is the mark as long as it does not fall, since a mark only grows until it is reset. */
 static bool mark_is_seen;
 
 static uint64_t high_water(uint64_t rss_now)
@@ -191,7 +191,7 @@ static struct {
     uint64_t at_ns;
     pthread_t thread;
     bool peak;
-    bool fresh; /* its instant is not known yet */
+    bool fresh; /* the time of the reading is not known yet */
 } recent;
 
 tare__py_memory tare__py_memory_now(uint64_t now_ns, bool peak)
@@ -215,7 +215,7 @@ void tare__py_memory_read_at(uint64_t clock_ns)
     recent.fresh = false;
 }
 
-/* Descriptors may be short for a moment: each time is a new attempt. */
+/* Descriptors may be exhausted temporarily: each call tries again. */
 bool tare__py_memory_reset_mark(tare__py_memory *now)
 {
     if ((!is_ours(&clear_refs) && !reopen(&clear_refs)) || pwrite(clear_refs.fd, "5", 1, 0) != 1) {

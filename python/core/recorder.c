@@ -21,7 +21,7 @@ static bool grow(tare__py_recorder *self)
     return true;
 }
 
-/* Until the ring is as large as it may be, nothing in it is overwritten, and index and count agree. */
+/* Until the ring has its maximum size, nothing in it is overwritten, and index and count agree. */
 void tare__py_recorder_keep(tare__py_recorder *self, tare__py_result *result)
 {
     if (self->keep == 0 || (self->finished == self->room && self->room < self->keep && !grow(self)))
@@ -85,7 +85,7 @@ tare__py_named *tare__py_recorder_named(tare__py_recorder *self, PyObject *name)
 
 /* ---- making blocks ----------------------------------------------------------------------------------------- */
 
-/* An exact str, so that finding it runs nobody's code. A new reference. */
+/* An exact str, so that looking it up runs no code of a subclass. A new reference. */
 static PyObject *read_name(PyObject *name)
 {
     if (!PyUnicode_Check(name)) {
@@ -97,8 +97,8 @@ static PyObject *read_name(PyObject *name)
 
 PyDoc_STRVAR(block_doc,
              "block(name, aggregate=False, samples=None)\n--\n\n"
-             "A block of code to measure, as a context manager or a decorator. With aggregate it is only added up\n"
-             "under its name; samples are what it works on, for a throughput.\n\n"
+             "A block of code to measure, as a context manager or a decorator. With aggregate it is only added\n"
+             "to the sums of its name; samples is the number of samples it processes, for throughput.\n\n"
              "    with recorder.block(\"forward\", samples=32):\n"
              "        output = model(batch)\n");
 
@@ -149,7 +149,7 @@ static PyObject *make_block(PyObject *object, PyObject *const *arguments, Py_ssi
 /* ---- asking ------------------------------------------------------------------------------------------------- */
 
 PyDoc_STRVAR(last_doc, "last()\n--\n\n"
-                       "The Result of the block of this thread or task that ended last; None: none has.");
+                       "The Result of the last finished block of this thread or task; None: no block has finished.");
 static PyObject *last(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
@@ -162,7 +162,7 @@ static PyObject *last(PyObject *object, PyObject *nothing)
 }
 
 PyDoc_STRVAR(results_doc, "results(name=None)\n--\n\n"
-                          "The newest finished blocks that were not only added up, the oldest first.\n\n"
+                          "The newest finished blocks, oldest first, without those of aggregate=True.\n\n"
                           "    slowest = max(recorder.results(\"forward\"), key=lambda result: result.wall_s)\n");
 static PyObject *results(PyObject *object, PyObject *arguments, PyObject *named)
 {
@@ -186,7 +186,7 @@ static PyObject *results(PyObject *object, PyObject *arguments, PyObject *named)
     return list;
 }
 
-/* Of a name without sums of its own: of what is kept. NULL without an exception: nothing is. */
+/* For a name without separate sums: from the kept blocks. NULL without an exception: none is kept. */
 static PyObject *aggregate_kept(const tare__py_recorder *self, PyObject *name)
 {
     tare__py_named *sums = make_named(self, name);
@@ -202,8 +202,8 @@ static PyObject *aggregate_kept(const tare__py_recorder *self, PyObject *name)
 
 PyDoc_STRVAR(aggregate_doc,
              "aggregate(name)\n--\n\n"
-             "All blocks of a name, added up: an Aggregate. A KeyError when there was none. After 4,096 names, new\n"
-             "ones are added up together as \"(other names)\"; of those the kept ones can still be asked for.\n\n"
+             "All blocks of a name, added up: an Aggregate. KeyError for an unknown name. After 4,096 names, new\n"
+             "names are added up together as \"(other names)\"; the sums of one such name cover its kept blocks.\n\n"
              "    recorder.aggregate(\"forward\").p95_s\n");
 static PyObject *aggregate(PyObject *object, PyObject *name)
 {
@@ -225,7 +225,7 @@ static PyObject *aggregate(PyObject *object, PyObject *name)
     return made;
 }
 
-PyDoc_STRVAR(names_doc, "names()\n--\n\nThe names of finished blocks, in the order they came.");
+PyDoc_STRVAR(names_doc, "names()\n--\n\nThe names of finished blocks, in order of first use.");
 static PyObject *names(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
@@ -252,7 +252,7 @@ static void clear_kept(tare__py_recorder *self)
     free(ring);
 }
 
-PyDoc_STRVAR(clear_doc, "clear()\n--\n\nForgets all finished blocks. Open ones go on, and are kept when they end.");
+PyDoc_STRVAR(clear_doc, "clear()\n--\n\nDiscards all finished blocks. Open blocks go on and are kept when they end.");
 static PyObject *clear(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
@@ -349,18 +349,18 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef members[] = {
     {"enabled", get_enabled, NULL, "whether blocks are measured", NULL},
-    {"own_s", get_own_s, NULL, "seconds spent in measuring so far", NULL},
+    {"own_s", get_own_s, NULL, "seconds spent measuring so far", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyDoc_STRVAR(
     recorder_doc,
     "Recorder(*, memory=True, cpu=True, keep=10000, enabled=True, system=0, peak=True, reset_peak=False)\n--\n\n"
-    "Measures blocks of code and keeps the newest results, and the sums of every name. peak=False reads\n"
-    "memory before and after a block, and not the most there was in between. reset_peak=True resets the\n"
+    "Measures blocks of code; keeps the newest results, and the sums of every name. peak=False reads\n"
+    "memory before and after a block, but does not measure its peak. reset_peak=True resets the\n"
     "kernel's high-water mark at the start of each block, so that every peak is exact; it also lowers the\n"
     "ru_maxrss of the whole process that wait4 and /usr/bin/time report. Without it, a peak below what the\n"
-    "process had reached before is a lower bound (rss_peak_note). system is what is read of the machine\n"
+    "process had reached before is a lower bound (rss_peak_note). system selects readings of the machine\n"
     "around each block: MACHINE_CPU, MACHINE_DISK, MACHINE_NETWORK, MACHINE_MEMORY.\n\n"
     "    recorder = tare.Recorder()\n"
     "    with recorder.block(\"load\"):\n"
@@ -381,7 +381,7 @@ static PyTypeObject recorder_type = {
 };
 
 PyDoc_STRVAR(count_doc, "count_samples(n)\n--\n\n"
-                        "Adds n samples to every open block of this thread or task, but for those that were given\n"
+                        "Adds n samples to every open block of this thread or task, except for those that were given\n"
                         "samples= themselves.\n\n"
                         "    for batch in loader:\n"
                         "        tare.count_samples(len(batch))\n");
@@ -397,8 +397,8 @@ static PyObject *count_samples(PyObject *module, PyObject *number)
 }
 
 PyDoc_STRVAR(loaded_doc, "count_loaded(n)\n--\n\n"
-                         "Adds n samples that a loader gave to every open block of this thread or task; they count\n"
-                         "where neither samples= nor count_samples() says how many there were.");
+                         "Adds n samples of a loader to every open block of this thread or task; they are used\n"
+                         "for blocks with neither samples= nor count_samples().");
 static PyObject *count_loaded(PyObject *module, PyObject *number)
 {
     (void)module;
@@ -412,8 +412,8 @@ static PyObject *count_loaded(PyObject *module, PyObject *number)
 
 PyDoc_STRVAR(exclude_doc,
              "exclude(ns, cpu_ns)\n--\n\n"
-             "The last nanoseconds of this thread or task, and so much CPU time, were spent on measuring:\n"
-             "no open block has them.");
+             "Excludes the last nanoseconds of this thread or task, and this much CPU time, which were spent on\n"
+             "measuring, from all open blocks.");
 static PyObject *exclude(PyObject *module, PyObject *const *given, Py_ssize_t n)
 {
     (void)module;
@@ -427,7 +427,7 @@ static PyObject *exclude(PyObject *module, PyObject *const *given, Py_ssize_t n)
 }
 
 PyDoc_STRVAR(measuring_doc, "measuring()\n--\n\n"
-                            "What follows is measuring, until exclude_since() gets what this returns.");
+                            "Begins time spent on measuring; pass the returned value to exclude_since() to end it.");
 static PyObject *measuring(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -437,7 +437,8 @@ static PyObject *measuring(PyObject *module, PyObject *nothing)
     return Py_BuildValue("KK", (unsigned long long)now, (unsigned long long)tare__py_thread_cpu_ns());
 }
 
-PyDoc_STRVAR(since_doc, "exclude_since(begun)\n--\n\nNo open block has the time since measuring() returned `begun`.");
+PyDoc_STRVAR(since_doc,
+             "exclude_since(begun)\n--\n\nExcludes the time since measuring() returned `begun` from all open blocks.");
 static PyObject *exclude_since(PyObject *module, PyObject *begun)
 {
     (void)module;

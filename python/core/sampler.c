@@ -1,7 +1,7 @@
-/* sampler: reads the machine, this process's memory and (asked through Python) the GPU's, once or at an interval, in a
- * thread of its own. Without a GPU to ask about it never takes the interpreter's lock: a program that holds it for
- * minutes is sampled all the same. The lock here guards the readings; the methods run attached to the interpreter.
- * Must not know blocks, nor how it is shown. */
+/* sampler: reads the machine, this process's memory and (through Python) the GPU's, once or at an interval, in a
+ * separate thread. Without a GPU it never takes the interpreter's lock: a program that holds it for minutes is still
+ * sampled. The lock here guards the readings; the methods run attached to the interpreter.
+ * Must not know blocks, nor how the readings are shown. */
 #include "core.h"
 #include "machine.h"
 #include "points.h"
@@ -18,7 +18,7 @@
 
 static const char *const column_names[TARE__PY_COLUMNS] = {"cpu", "iowait", "disk", "memory", "rss", "gpu_memory"};
 
-/* Apart from the object: the last reference may be given up by the thread itself, while it asks about the GPU. */
+/* Separate from the object: the thread itself may release the last reference, while it reads the GPU. */
 typedef struct state {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -26,10 +26,10 @@ typedef struct state {
     pid_t owner; /* a forked child has the object, and not the thread */
     bool threaded, ending, orphaned;
     bool asking;     /* the thread waits for Python */
-    unsigned wanted; /* how many want it to run */
+    unsigned wanted; /* number of acquire() calls without a release() */
     uint32_t what;
     uint64_t interval_ns;
-    PyObject *gpu;           /* called with nothing, gives a number; NULL: nobody knows */
+    PyObject *gpu;           /* called without arguments, returns a number; NULL: unavailable */
     tare__py_machine before; /* what CPUs and disks are compared with; at_ns 0: none */
     uint64_t last_ns;        /* when the last reading was taken */
     tare__py_points points;
@@ -63,20 +63,20 @@ static void take(state *self, double gpu)
         self->before = now; /* an interval shorter than the ticks is compared with an older one */
 }
 
-/* With the interpreter's lock, and without ours: who has the one may wait for the other. */
+/* With the interpreter's lock, and without ours: a thread that holds one may wait for the other. */
 static double ask_gpu(PyObject *gpu)
 {
     PyObject *answer = gpu ? PyObject_CallNoArgs(gpu) : NULL;
     double value = answer ? PyFloat_AsDouble(answer) : NAN;
     Py_XDECREF(answer);
     if (PyErr_Occurred()) {
-        PyErr_Clear(); /* a framework in trouble is no reason to trouble the program */
+        PyErr_Clear(); /* an error of the framework must not affect the program */
         return NAN;
     }
     return value;
 }
 
-/* Lets go of the lock meanwhile. */
+/* Releases the lock meanwhile. */
 static double ask_gpu_from_outside(state *self)
 {
     if (!self->gpu)
@@ -84,7 +84,7 @@ static double ask_gpu_from_outside(state *self)
     self->asking = true;
     pthread_mutex_unlock(&self->lock);
     PyGILState_STATE had = PyGILState_Ensure();
-    PyObject *gpu = self->gpu; /* the object may go while it is asked */
+    PyObject *gpu = self->gpu; /* the object may be freed during the call */
     Py_XINCREF(gpu);
     double value = ask_gpu(gpu);
     Py_XDECREF(gpu);
@@ -144,7 +144,7 @@ static void make_lock(state *self)
     pthread_mutex_init(&self->lock, NULL);
 }
 
-/* In a forked child there is no thread, and the lock may be one that it held. */
+/* In a forked child there is no thread, and the thread may have held the lock. */
 static state *state_of(PyObject *object)
 {
     state *self = ((sampler *)object)->state;
@@ -158,14 +158,14 @@ static state *state_of(PyObject *object)
     return self;
 }
 
-/* The program's signals are not for this thread. 0, or an errno. */
+/* This thread must not receive the program's signals. 0, or an errno. */
 static int begin_thread(state *self)
 {
     sigset_t all, before;
     pthread_attr_t how;
     sigfillset(&all);
     pthread_attr_init(&how);
-    if (!self->gpu) /* Python's own calls need more */
+    if (!self->gpu) /* calls into Python need more */
         pthread_attr_setstacksize(&how, 256 * 1024);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&self->thread, &how, work, self);
@@ -184,7 +184,7 @@ static bool in_own_thread(const state *self)
 }
 
 PyDoc_STRVAR(acquire_doc, "acquire()\n--\n\n"
-                          "Reads at an interval until there was a release() for each acquire(). Takes one at once.");
+                          "Takes readings at an interval, the first at once, until each acquire() has its release().");
 static PyObject *acquire(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
@@ -195,7 +195,7 @@ static PyObject *acquire(PyObject *object, PyObject *nothing)
     pthread_mutex_lock(&self->lock);
     error = self->threaded ? 0 : begin_thread(self);
     if (!error && self->wanted++ == 0) {
-        self->before.at_ns = 0; /* what was between is nobody's */
+        self->before.at_ns = 0; /* the time in between was not requested */
         take(self, gpu);
     }
     pthread_cond_broadcast(&self->changed);
@@ -206,7 +206,7 @@ static PyObject *acquire(PyObject *object, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-/* When nobody wants it any more Python is not asked any more either: the interpreter may be about to end. */
+/* After the last release() Python is no longer called: the interpreter may be about to end. */
 static PyObject *release(PyObject *object, PyObject *nothing)
 {
     (void)nothing;
@@ -258,7 +258,7 @@ static tare__py_point *copy_since(state *self, uint64_t since_ns, size_t *n,
     return copy;
 }
 
-/* Of the points that are kept: of every reading, until there are more than fit. */
+/* Of the kept points: every reading, until there are more than fit. */
 static double percentile(const tare__py_point *points, size_t count, int column, double q)
 {
     double *values = malloc((count + 1) * sizeof *values);
@@ -298,7 +298,7 @@ static bool read_since(PyObject *const *given, Py_ssize_t n, uint64_t *since_ns)
 PyDoc_STRVAR(summary_doc,
              "summary(since_ns=0)\n--\n\n"
              "By name, of all readings or of those since a time.monotonic_ns(): count, mean, max, min, std\n"
-             "and p95 of the readings, and average, the mean over time; NaN: not known.");
+             "and p95 of the readings, and average, the mean over time; NaN: unknown.");
 static PyObject *summary(PyObject *object, PyObject *const *given, Py_ssize_t n_given)
 {
     uint64_t since_ns;
@@ -338,7 +338,7 @@ static PyObject *list_of(const tare__py_point *points, size_t count, int column)
 
 PyDoc_STRVAR(series_doc,
              "series(since_ns=0)\n--\n\n"
-             "Lists by name, oldest first, and at_ns, their time.monotonic_ns(); NaN: not known. The newest\n"
+             "Lists by name, oldest first, and at_ns, their time.monotonic_ns(); NaN: unknown. The newest\n"
              "readings are listed one by one, older ones as means of neighbours.");
 static PyObject *series(PyObject *object, PyObject *const *given, Py_ssize_t n_given)
 {
@@ -448,7 +448,7 @@ static void drop(PyObject *object)
 #define FAST(function) ((PyCFunction)(void (*)(void))(function))
 static PyMethodDef methods[] = {
     {"acquire", acquire, METH_NOARGS, acquire_doc},
-    {"release", release, METH_NOARGS, "release()\n--\n\nTakes a reading and gives back one acquire()."},
+    {"release", release, METH_NOARGS, "release()\n--\n\nTakes a reading and ends one acquire()."},
     {"sample", sample, METH_NOARGS, "sample()\n--\n\nReads once, now."},
     {"summary", FAST(summary), METH_FASTCALL, summary_doc},
     {"series", FAST(series), METH_FASTCALL, series_doc},
@@ -456,7 +456,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef members[] = {
-    {"running", is_running, NULL, "whether it is wanted", NULL},
+    {"running", is_running, NULL, "whether it is running", NULL},
     {"count", count, NULL, "readings so far", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -465,7 +465,7 @@ static PyTypeObject sampler_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "tare._core.Sampler",
     .tp_doc = "Sampler(interval, what, gpu=None)\n--\n\n"
-              "Reads the machine every interval seconds, in a thread of its own, while it is wanted.",
+              "Reads the machine every interval seconds, in a separate thread, between acquire() and release().",
     .tp_basicsize = sizeof(sampler),
     .tp_dealloc = drop,
     .tp_flags = Py_TPFLAGS_DEFAULT,
@@ -476,9 +476,9 @@ static PyTypeObject sampler_type = {
 
 /* ---- one reading against another ------------------------------------------------------------------------------- */
 
-/* Two readings are kept, so that a question that follows another at once is not about nothing. */
+/* Two readings are kept, so that a call right after another still covers some time. */
 PyDoc_STRVAR(machine_doc, "machine_now()\n--\n\n"
-                          "The machine since it was last asked for (at least 100 ms ago), else since before that:\n"
+                          "The machine since the last call (at least 100 ms ago), else since the call before that:\n"
                           "(CPU, iowait, disk, memory percent), each may be Missing.");
 static PyObject *machine_now(PyObject *module, PyObject *nothing)
 {

@@ -38,8 +38,8 @@ static PyObject *counter(PyObject *module, PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-/* NULL: an exception is set. None and NULL are fine: *kept is NULL then. A path is what the file system has, whatever
- * its bytes are. */
+/* NULL: an exception is set. None and NULL are fine: *kept is NULL then. A path is passed on as the file system
+ * has it, whatever its bytes are. */
 static const char *fact_bytes(PyObject *object, bool is_path, PyObject **kept)
 {
     *kept = NULL;
@@ -51,7 +51,7 @@ static const char *fact_bytes(PyObject *object, bool is_path, PyObject **kept)
 }
 
 PyDoc_STRVAR(fact_doc, "fact(key, value=None, *, text=None, file=None, line=0)\n--\n\n"
-                       "What a hook knows of the program, which findings rest on. Texts have up to 4,000 bytes.");
+                       "Records a fact about the program that findings are based on. Texts have up to 4,000 bytes.");
 static PyObject *fact(PyObject *module, PyObject *words, PyObject *named)
 {
     static char *keywords[] = {"key", "value", "text", "file", "line", NULL};
@@ -126,8 +126,8 @@ PLAIN(resume_now, tare_resume)
 PyDoc_STRVAR(
     start_doc,
     "start(output=None, *, max_bytes=0, last_seconds=0, helper=None)\n--\n\n"
-    "Records this process without `tare run`: a helper process writes the trace, and looks at process and\n"
-    "machine as `tare run` does (TARE_INTERVAL and the other settings of sampling; TARE_NO_SAMPLING=1: not).\n\n"
+    "Records this process without `tare run`: a helper process writes the trace, and samples process and\n"
+    "machine as `tare run` does (TARE_INTERVAL and other sampling settings apply; TARE_NO_SAMPLING=1 disables it).\n\n"
     "    tare.start(\"train.tare\")\n"
     "    …\n"
     "    tare.stop()\n");
@@ -157,7 +157,7 @@ static PyObject *start(PyObject *module, PyObject *arguments, PyObject *named)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(stop_doc, "stop()\n--\n\nEnds what tare.start began; the trace is then whole.\n\n    tare.stop()\n");
+PyDoc_STRVAR(stop_doc, "stop()\n--\n\nEnds the recording of tare.start and completes the trace.\n\n    tare.stop()\n");
 static PyObject *stop(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;

@@ -1,5 +1,5 @@
-/* span: `with tare.span("name")`. A span object has no state of its own: one a name, for all threads and tasks, so
- * that entering costs a look-up and the recorder's own few nanoseconds.
+/* span: `with tare.span("name")`. A span object has no state: one for each name, shared by all threads and tasks, so
+ * that entering costs a lookup and the recorder's few nanoseconds.
  * Any thread, attached to the interpreter. Must not know where spans go. */
 #include "core.h"
 
@@ -9,11 +9,11 @@ typedef struct span {
     PyObject_HEAD
     tare_site site;
     PyObject *name;
-    PyObject *numbers; /* a dict of what is attached at the end; NULL: none */
-    uint32_t open;     /* times that it was entered and not left yet, by all threads */
+    PyObject *numbers; /* a dict of the numbers attached at the end; NULL: none */
+    uint32_t open;     /* number of times it is currently entered, by all threads */
 } span;
 
-/* More names than this are made up as the program runs (request_17): these spans are not kept. */
+/* A program with more names generates them as it runs (request_17): these spans are not kept. */
 #define KEPT_MAX 16384
 
 static PyTypeObject span_type;
@@ -78,7 +78,7 @@ PyDoc_STRVAR(span_doc,
              "span(name, **numbers)\n--\n\n"
              "A block of code that is timed, as a context manager or a decorator.\n\n"
              "Numbers (samples=32, tokens=512, bytes=…) are added up in the report, with their rates. Each generator\n"
-             "and task has its own spans. Where one function ends blocks of one name in another order than it began\n"
+             "and task has its own spans. If one function ends blocks of one name in another order than it began\n"
              "them (contextlib.ExitStack), their sum is right, but the innermost is taken to end first.\n\n"
              "    with tare.span(\"forward\", samples=len(batch)):\n"
              "        output = model(batch)\n");
@@ -109,19 +109,19 @@ static void drop(PyObject *self)
 
 /* ---- entering and leaving ------------------------------------------------------------------------------- */
 
-/* The generator or coroutine that is running. NULL: a plain function, which ends what it began before another goes
- * on. */
+/* The generator or coroutine that is running. NULL: a plain function, which ends the spans it began before another
+ * function continues. */
 static const void *generator_now(void)
 {
-    PyFrameObject *frame = PyEval_GetFrame(); /* borrowed; a generator's stays where it is */
+    PyFrameObject *frame = PyEval_GetFrame(); /* borrowed; a generator's frame keeps its address */
     PyCodeObject *code = frame ? PyFrame_GetCode(frame) : NULL;
     bool suspends = code && code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
     Py_XDECREF(code);
     return suspends ? frame : NULL;
 }
 
-/* One span object may be open more than once, in generators and tasks that take turns: these tell them apart. The first
- * needs no telling, and other threads have stacks of their own. */
+/* One span object may be open more than once, in generators and tasks that take turns: these identify each. The first
+ * needs no identification, and other threads have separate stacks. */
 static const void *who_enters(const span *of)
 {
     if (__builtin_expect(of->open == 0, 1))
@@ -160,7 +160,7 @@ static void attach(void *context)
             if (tare_recording())
                 tare_number(tare__dynamic(name, TARE_KIND_NUMBER, &site), number);
         }
-        PyErr_Clear(); /* checked when it was given; a number that changed its mind is not worth an exception */
+        PyErr_Clear(); /* checked when it was given; a number that fails to convert now is not worth an exception */
     }
 }
 
@@ -261,7 +261,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef members[] = {
-    {"name", name_of, NULL, "the name it is shown under", NULL},
+    {"name", name_of, NULL, "the name shown in reports", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

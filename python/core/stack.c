@@ -1,5 +1,5 @@
-/* stack: a thread's open spans, so that blocks which end in another order than they began (generators) leave a
- * nested trace.
+/* stack: a thread's open spans, so that blocks which end in a different order than they began (generators) still
+ * produce a nested trace.
  * A stack belongs to its thread. Must not know what a span's owner is. */
 #include "core.h"
 
@@ -10,8 +10,8 @@
 typedef struct open_span {
     tare_site *site;
     PyObject *owner;
-    const void *who; /* which of the open spans of its name this is; NULL: not told */
-    uint64_t call;   /* its number among those that were cut; 0: it is whole so far */
+    const void *who; /* identifies it among the open spans of its name; NULL: not given */
+    uint64_t call;   /* its number among those that were cut; 0: not cut so far */
     bool outlived;   /* a step or epoch that it began in has ended: a generator holds it open */
 } open_span;
 
@@ -22,7 +22,7 @@ typedef struct stack {
 
 #define FIRST_ROOM 62u
 
-/* docs/FORMAT.md: parts of one call have the same number; and a call may change places with one of its name. */
+/* docs/FORMAT.md: parts of one call have the same number; and a call may be swapped with another of its name. */
 static tare_site continues_site = {0, "(continues)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 static tare_site continued_site = {0, "(continued)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 static tare_site swap_site = {0, "(swap)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
@@ -110,7 +110,7 @@ static bool is_watched(const tare_site *site)
     return site == tare__py_stack_watched.site && tare__py_stack_watched.cut;
 }
 
-/* A part of a call ends, and the call goes on. */
+/* A part of a call ends, and the call continues. */
 static void end_part(open_span *span)
 {
     if (is_watched(span->site)) {
@@ -134,13 +134,13 @@ static void begin_part(const open_span *span)
 
 /* ---- steps and epochs -------------------------------------------------------------------------------------- */
 
-/* These are not on the stack, having no owner: how deep it was when each began. */
+/* Steps and epochs are not on the stack, having no owner: this is its depth when each began. */
 typedef struct mark {
     tare_kind kind;
     uint32_t base;
 } mark;
 
-#define MARKS_MAX 8u /* open at once; of more, the outermost are forgotten */
+#define MARKS_MAX 8u /* open at once; beyond that, the outermost are dropped */
 static __thread mark marks[MARKS_MAX] __attribute__((tls_model("initial-exec")));
 static __thread uint32_t mark_count __attribute__((tls_model("initial-exec")));
 
@@ -194,7 +194,7 @@ void tare__py_mark_begin(tare_kind kind, void (*begin)(uint64_t), uint64_t index
     go_on_from(base);
 }
 
-/* Those that were begun inside of it and are still open, in generators, are ended with it and begun again. */
+/* Spans that began inside of it and are still open, in generators, are ended with it and begun again. */
 static uint32_t cut_to(tare_kind kind)
 {
     uint32_t at = mark_count, base = depth_now();
@@ -227,7 +227,7 @@ void tare__py_mark_end(tare_kind kind, void (*end)(void))
     go_on_from(base);
 }
 
-/* A span from below a step or epoch is gone from the stack. */
+/* A span from below a step or epoch was removed from the stack. */
 static void lower_marks(uint32_t index)
 {
     for (uint32_t i = 0; i < mark_count; i++)
@@ -248,7 +248,7 @@ static uint32_t place_of(const stack *at, uint32_t index)
     return place;
 }
 
-/* Those above it are ended with it, innermost first, and begun again. */
+/* Spans above it are ended with it, innermost first, and begun again. */
 static void end_below(stack *at, uint32_t index, tare__py_stack_last *last, void *context)
 {
     open_span span = at->open[index];
@@ -271,7 +271,7 @@ static void end_below(stack *at, uint32_t index, tare__py_stack_last *last, void
     Py_DECREF(span.owner); /* the caller still has it */
 }
 
-/* The span that is meant; where that is not told, the innermost of its site. */
+/* The span that `who` identifies; without it, the innermost of its site. */
 static bool find_open(const stack *at, const tare_site *site, const void *who, uint32_t *index)
 {
     bool found = false, untold = false;

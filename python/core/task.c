@@ -1,6 +1,6 @@
 /* task: spans of asyncio's tasks, which take turns on one thread: each task has a track, and its spans are
- * complete spans there. A task's state hangs in its context, and so do those of the tasks it makes: that is how a
- * span knows the one that caused it.
+ * complete spans there. A task's state is stored in its context, which the tasks it creates copy: this links a span
+ * to the one that caused it.
  * Any thread, attached to the interpreter. Must not know what is measured in a span. */
 #include "core.h"
 
@@ -12,15 +12,15 @@
 typedef struct open_span {
     tare_site *site;
     PyObject *owner;
-    const void *who; /* which of the open spans of its site this is; NULL: not told */
+    const void *who; /* identifies it among the open spans of its site; NULL: not given */
     uint64_t start, id, parent;
     uint32_t track;
 } open_span;
 
 struct tare__py_task {
     PyObject_HEAD
-    PyObject *context; /* whose state this is; others that copied it have their own */
-    uint64_t cause;    /* id of the span open where the task was made; 0: none */
+    PyObject *context; /* the task this state belongs to; tasks that copied the context have their own */
+    uint64_t cause;    /* id of the span that was open when the task was created; 0: none */
     uint32_t track;
     uint32_t depth, room;
     open_span *open;
@@ -29,13 +29,13 @@ struct tare__py_task {
 
 static PyTypeObject task_type;
 static tare__py_task *alive;
-/* Spans of tasks that are gone: a generator may outlive the task that began it. */
+/* Spans of tasks that were freed: a generator may outlive the task that began it. */
 static open_span *orphans;
 static uint32_t n_orphans, orphans_room;
 static PyObject *state;            /* the context variable */
 static PyObject *running_loop, *current_task; /* of asyncio; NULL: not imported yet */
 static _Atomic uint64_t last_id;
-/* The context in which this thread was last seen to run no loop: most threads never have another. */
+/* The context in which this thread was last found to run no loop: most threads never have another. */
 static __thread PyObject *plain __attribute__((tls_model("initial-exec")));
 
 /* ---- the object ---------------------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ static PyTypeObject task_type = {
 
 /* ---- which task runs ------------------------------------------------------------------------------------- */
 
-/* asyncio is not imported for this: where nobody did, no task runs. Looked for only when a module has come. */
+/* asyncio is not imported for this: if the program has not, no task runs. Checked only after another import. */
 static bool find_asyncio(void)
 {
     static Py_ssize_t modules_seen;
@@ -115,7 +115,7 @@ static bool find_asyncio(void)
         return false;
     PyObject *loop = PyObject_GetAttrString(asyncio, "_get_running_loop");
     PyObject *task = loop ? PyObject_GetAttrString(asyncio, "current_task") : NULL;
-    if (!task) { /* half imported */
+    if (!task) { /* partially imported */
         Py_XDECREF(loop);
         PyErr_Clear();
         modules_seen = 0;

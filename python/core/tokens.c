@@ -1,4 +1,4 @@
-/* tokens: when each token of a text that is being generated came: a streamer that keeps the time and nothing else.
+/* tokens: the time of each token of a text that is being generated: a streamer that records times only.
  * The thread that generates, attached to the interpreter. Must not know what a token is. */
 #include "core.h"
 
@@ -8,7 +8,7 @@
 
 typedef struct tokens {
     PyObject_HEAD
-    uint64_t *at; /* the begin, then one a call of put() */
+    uint64_t *at; /* the begin, then one for each call of put() */
     size_t room, n, lost;
 } tokens;
 
@@ -88,22 +88,22 @@ static void drop(PyObject *object)
 }
 
 static PyMethodDef methods[] = {
-    {"start", start, METH_NOARGS, "start()\n--\n\nBegins anew: times count from here."},
-    {"put", put, METH_O, "put(value)\n--\n\nA token, or several at once, came."},
+    {"start", start, METH_NOARGS, "start()\n--\n\nStarts again: times count from here."},
+    {"put", put, METH_O, "put(value)\n--\n\nRecords the arrival of one token or several."},
     {"end", end, METH_NOARGS, "end()\n--\n\nThe text has ended."},
     {"seconds", seconds, METH_NOARGS, "seconds()\n--\n\nFrom the start to each put()."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef members[] = {
-    {"lost", lost, NULL, "calls of put() that there was no room for", NULL},
+    {"lost", lost, NULL, "calls of put() dropped for lack of space", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyTypeObject tokens_type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "tare._core.TokenTimes",
-    .tp_doc = "TokenTimes(room)\n--\n\nWhen each token came.",
+    .tp_doc = "TokenTimes(room)\n--\n\nArrival time of each token.",
     .tp_basicsize = sizeof(tokens),
     .tp_dealloc = drop,
     .tp_flags = Py_TPFLAGS_DEFAULT,

@@ -1,13 +1,13 @@
-/* torch_alive: the optimizers and models that exist, held weakly. What happens when one of them goes is C, which works
- * to the interpreter's very end: there, names of Python modules are gone before the objects of the program are.
- * Attached to the interpreter, with its lock. Must not know what is made of the numbers. */
+/* torch_alive: the optimizers and models that exist, held weakly. The callback for a freed one is C, which works until
+ * the interpreter has ended: there, names of Python modules are cleared before the program's objects are freed.
+ * Attached to the interpreter, with its lock. Must not know how the numbers are used. */
 #include "torch.h"
 
 /* Address of a weak reference: (that reference, addresses of a model's parts or None). */
 static PyObject *optimizers, *models;
 
 #define STEPPED_MAX 16u
-static const void *stepped[STEPPED_MAX]; /* optimizers, since one of them last went */
+static const void *stepped[STEPPED_MAX]; /* optimizers, since one of them was last freed */
 static unsigned n_stepped;
 
 static bool has_stepped(const void *optimizer)
@@ -33,7 +33,7 @@ static PyObject *optimizer_gone(PyObject *self, PyObject *reference)
 {
     (void)self;
     PyObject *key = key_of(reference);
-    n_stepped = 0; /* another one may get its address; those that go on stepping are noted again */
+    n_stepped = 0; /* another one may get its address; those that still step are noted again */
     if (key && PyDict_DelItem(optimizers, key) == 0)
         tare__torch_optimizers_exist((unsigned)PyDict_Size(optimizers));
     Py_XDECREF(key);
@@ -113,11 +113,11 @@ static PyObject *model_named(PyObject *self, PyObject *arguments)
 
 static PyMethodDef functions[] = {
     {"torch_optimizer_made", optimizer_made, METH_O,
-     "torch_optimizer_made(optimizer)\n--\n\nIt counts until it is no more."},
+     "torch_optimizer_made(optimizer)\n--\n\nCounts it until it is freed."},
     {"torch_optimizers_stepped", optimizers_stepped, METH_NOARGS,
      "torch_optimizers_stepped()\n--\n\nThose that exist and have stepped, as a list."},
     {"torch_model_named", model_named, METH_VARARGS,
-     "torch_model_named(model, parts)\n--\n\nThe names of the parts at these addresses hold until it is no more."},
+     "torch_model_named(model, parts)\n--\n\nThe names of the parts at these addresses are valid until it is freed."},
     {NULL, NULL, 0, NULL},
 };
 

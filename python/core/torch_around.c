@@ -1,6 +1,6 @@
-/* torch_around: stands in for functions of torch, calls them, and tells what happens: a batch is asked for, a backward
- * runs, a copy to a device is made. A raised exception passes as if nothing were in between.
- * Any thread, attached to the interpreter. Must not know what is made of it. */
+/* torch_around: wraps functions of torch, calls them, and reports events: a batch is requested, a backward
+ * runs, a copy to a device is made. Exceptions propagate unchanged.
+ * Any thread, attached to the interpreter. Must not know how the events are used. */
 #include "torch.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ typedef PyObject *call_around(around *self, PyObject *const *words, size_t n, Py
 
 struct around {
     PyObject_HEAD PyObject *function;
-    PyObject *before, *after; /* of the role "told"; NULL: nobody asks */
+    PyObject *before, *after; /* of the role "told"; NULL: no callback */
     PyObject *attributes;     /* __dict__: what functools.wraps would set */
     call_around *call;
     const char *role;
@@ -35,11 +35,11 @@ static tare_site samples_site = {0, "samples", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 static tare_site load_site = {0, "load samples", NULL, 0, TARE_KIND_SPAN, 1, 0};
 static tare_site load_aside_site = {0, "load samples (evaluation)", NULL, 0, TARE_KIND_SPAN, 1, 0};
 
-/* How many samples each batch will have that an iterator has drawn indices for and not returned yet, oldest first. Kept
- * in the iterator itself, which nobody copies or pickles; negative: at most so many, of an iterable dataset. */
+/* The number of samples of each batch that an iterator has drawn indices for and not returned yet, oldest first. Kept
+ * in the iterator itself, which is never copied or pickled; negative: an upper bound, for an iterable dataset. */
 #define DRAWN "_tare_drawn"
 
-/* 0: the index does not tell. Without automatic batching, a list stands for a batch that the dataset makes of it. */
+/* 0: unknown from the index. Without automatic batching, a list of indices is a batch that the dataset builds. */
 static Py_ssize_t length_drawn(PyObject *iterator, PyObject *index)
 {
     PyObject *collates = tare__torch_held(iterator, "_auto_collation");
@@ -56,7 +56,7 @@ static void keep_drawn(PyObject *iterator, Py_ssize_t length)
 {
     PyObject *name = PyUnicode_InternFromString(DRAWN), *value = PyLong_FromSsize_t(length);
     PyObject *all = tare__torch_held(iterator, DRAWN);
-    if (!all || tare__torch_number(iterator, "_send_idx") <= 0) { /* without workers, or anew: none is under way */
+    if (!all || tare__torch_number(iterator, "_send_idx") <= 0) { /* no workers, or restarted: none is in progress */
         Py_XSETREF(all, PyList_New(0));
         if (name && all)
             PyObject_GenericSetAttr(iterator, name, all);
@@ -69,7 +69,7 @@ static void keep_drawn(PyObject *iterator, Py_ssize_t length)
     PyErr_Clear();
 }
 
-/* 0: not known. */
+/* 0: unknown. */
 static Py_ssize_t take_drawn(PyObject *iterator)
 {
     PyObject *all = tare__torch_held(iterator, DRAWN);
@@ -95,7 +95,7 @@ static PyObject *call_index(around *self, PyObject *const *words, size_t n, PyOb
     return index;
 }
 
-/* The first thing with a shape in a batch: tensors, lists of them, dicts of them. -1: there is none. */
+/* The length of the first object with a shape in a batch: tensors, lists of them, dicts of them. -1: none found. */
 static double samples_in(PyObject *batch, int depth)
 {
     if (PyTuple_Check(batch) || PyList_Check(batch)) {
@@ -117,7 +117,7 @@ static double samples_in(PyObject *batch, int depth)
     return n;
 }
 
-/* The longest thing in it that is at most so long: a tensor of samples, and a list of them where that is full. */
+/* The longest object in it up to this length: a tensor of samples, and a list of them if that has the full length. */
 static double longest_in(PyObject *batch, double most, int depth)
 {
     PyObject *key, *value;
@@ -141,8 +141,8 @@ static double longest_in(PyObject *batch, double most, int depth)
     return longest <= most ? longest : -1;
 }
 
-/* A collate_fn may return anything: what the loader asked the dataset for counts, where it says so. An iterable
- * dataset's last batch may have fewer. */
+/* A collate_fn may return anything: the number of samples that the loader requested from the dataset is used, where it
+ * is known. An iterable dataset's last batch may have fewer. */
 static double samples_of(PyObject *batch, Py_ssize_t drawn)
 {
     if (drawn >= 0)
@@ -260,7 +260,7 @@ static PyObject *call_backward(around *self, PyObject *const *words, size_t n, P
     return result;
 }
 
-/* GradScaler.step(optimizer): an optimizer's step, though the optimizer may be spared it. */
+/* GradScaler.step(optimizer): an optimizer's step, though the scaler may skip it. */
 static PyObject *call_scaler(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     if (scaling || PyVectorcall_NARGS(n) < 2)
@@ -278,7 +278,7 @@ static PyObject *call_scaler(around *self, PyObject *const *words, size_t n, PyO
     return result;
 }
 
-/* A closure is forward and backward, and no part of the update: the optimizer's phase goes on behind it. */
+/* A closure is forward and backward, and not part of the update: the optimizer's phase continues after it. */
 static PyObject *call_closure(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     bool within = closing;
@@ -294,14 +294,14 @@ static PyObject *call_closure(around *self, PyObject *const *words, size_t n, Py
     return result;
 }
 
-/* With a closure, the phase begins behind its first call: whatever takes one calls it first. */
+/* With a closure, the phase begins after its first call: an optimizer that takes one calls it first. */
 static PyObject *optimizer_begin(PyObject *module, PyObject *const *words, Py_ssize_t n)
 {
     (void)module;
     if (scaling)
         Py_RETURN_NONE;
     if (tare__torch_phase_now() == OPTIMIZER)
-        tare__torch_phase_end(OPTIMIZER); /* one that raised never told its end */
+        tare__torch_phase_end(OPTIMIZER); /* one that raised did not report its end */
     tare__torch_optimizer_begins();
     closing = n > 1 && words[1] == Py_True;
     if (!closing)
@@ -331,7 +331,7 @@ static bool flag_of(PyObject *object, const char *name)
     return on;
 }
 
-/* What the program waits for, at the line that waits. */
+/* Waits of the program, by the line that waits. */
 #define LINE_SITES 128u
 static tare_site line_sites[LINE_SITES];
 static uint32_t n_line_sites;
@@ -401,7 +401,7 @@ static PyObject *call_at_line(around *self, const char *kind, tare_site *site, P
     return result;
 }
 
-/* A value of a tensor on a device is asked for: the program waits until the device has it. */
+/* The program reads a value of a tensor on a device: it waits until the device has computed it. */
 static PyObject *call_sync(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     bool waits = PyVectorcall_NARGS(n) < 1 || flag_of(words[0], "is_cuda");
@@ -484,7 +484,7 @@ static PyObject *call_copy(around *self, PyObject *const *words, size_t n, PyObj
     return result;
 }
 
-/* ---- whoever wants to be told ---------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------------------- */
 /* (words, named), and after it whether it raised. */
 static void tell(PyObject *whom, PyObject *const *words, size_t n, PyObject *names, PyObject *raised)
 {
@@ -602,7 +602,7 @@ static PyObject *bind(PyObject *self, PyObject *object, PyObject *type)
     return PyMethod_New(self, object);
 }
 
-/* Whatever is asked of the stand-in and not its own is asked of the function: __name__, __doc__, __code__ … */
+/* Attributes that the wrapper does not have come from the function: __name__, __doc__, __code__ … */
 static PyObject *get(PyObject *object, PyObject *name)
 {
     bool shared = PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "__doc__") == 0;
@@ -618,8 +618,8 @@ static PyObject *show(PyObject *self)
     return PyObject_Repr(((around *)self)->function);
 }
 
-/* By its name, as a function is: who reads it finds torch's own, with Tare or without. One in C may have been
- * imported from another module, where only torch's own is found; it says itself how. */
+/* Pickled by its name, as a function is: unpickling finds torch's function, with or without Tare. A function in C may
+ * have been imported from another module, where only torch's function is found; its own __reduce__ is used. */
 static PyObject *reduce(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
@@ -632,7 +632,7 @@ static PyObject *reduce(PyObject *self, PyObject *nothing)
     return PyObject_GetAttrString(function, "__qualname__");
 }
 
-/* A function's copy is itself. */
+/* A copy of a function is the function itself. */
 static PyObject *copy(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
@@ -660,7 +660,7 @@ static PyGetSetDef properties[] = {
 
 static PyTypeObject around_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tare._core.TorchAround",
-    .tp_doc = "Stands in for a function of torch and tells when it is called.",
+    .tp_doc = "Wraps a function of torch and reports its calls.",
     .tp_basicsize = sizeof(around),
     .tp_flags =
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
@@ -680,7 +680,7 @@ static PyTypeObject around_type = {
 
 static PyMethodDef functions[] = {
     {"torch_loads_aside", loads_aside, METH_O,
-     "torch_loads_aside(yes)\n--\n\nThis process is a loader's worker; whether what it loads is not trained on."},
+     "torch_loads_aside(yes)\n--\n\nIn a loader's worker: whether its batches are not trained on."},
     {"torch_optimizer_begin", (PyCFunction)(void (*)(void))optimizer_begin, METH_FASTCALL,
      "torch_optimizer_begin(optimizer, closes=False)\n--\n\nA hook: its step begins. closes: with a closure, which is "
      "a "

@@ -1,11 +1,11 @@
-/* torch_ask: what modules, loaders and weak references of the program's are asked, without running its methods.
+/* torch_ask: reads modules, loaders and weak references of the program without running its methods.
  * Attached to the interpreter, with its lock; no exception is left.
- * Must not know why it is asked. */
+ * Must not know how the answers are used. */
 #include "torch.h"
 
 static PyObject *grad_enabled; /* torch.is_grad_enabled */
 
-/* What a weak reference refers to, a new reference; NULL: no reference, or the object was freed. */
+/* The referent of a weak reference, a new reference; NULL: not a reference, or the object was freed. */
 PyObject *tare__torch_alive(PyObject *weak)
 {
     PyObject *found = weak ? PyObject_CallNoArgs(weak) : NULL;
@@ -39,8 +39,8 @@ bool tare__torch_gradients(void)
     return on;
 }
 
-/* A loss is a module too, and trains for ever: only one with parameters tells what the program does. Looked up in the
- * module's own dicts: its methods may be the program's. */
+/* A loss is a module too, and is always in training mode: only modules with parameters are significant. Looked up in
+ * the module's own dicts: its methods may be the program's. */
 #define MODULES_DEEPEST 100u
 static bool parameters_in(PyObject *module, unsigned depth)
 {

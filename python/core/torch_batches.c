@@ -1,5 +1,5 @@
-/* torch_batches: which batches that loaders returned are of which step. A loop may ask for batches ahead of those
- * that it trains on: one that is never trained on is in no step.
+/* torch_batches: assigns the batches that loaders returned to steps. A loop may request batches ahead of those
+ * that it trains on: a batch that is never trained on belongs to no step.
  * Attached to the interpreter, with its lock; of the one thread that trains.
  * Must not know how steps are found. */
 #include "torch.h"
@@ -7,20 +7,20 @@
 #include <string.h>
 
 #define LOADERS_MAX 8u
-#define BATCHES_MAX 256u /* held at once, of one loader; older ones are taken for used */
+#define BATCHES_MAX 256u /* held at once, of one loader; older ones are considered used */
 
 static tare_site samples_site = {0, "samples", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 
 /* An iterator over a loader. Batches are used in the order in which they came. */
 typedef struct source {
     const void *iterator; /* only compared; NULL: none */
-    bool ended;           /* it has no more: what is held will be used */
+    bool ended;           /* it is exhausted: the held batches will be used */
     double held[BATCHES_MAX];
     unsigned n_held;
     unsigned fetched;       /* in the open step */
     unsigned steps;         /* that have ended since its first batch */
     unsigned first_fetched; /* in the first of them */
-    unsigned first_ahead;   /* … before anything was computed, but for one; or that no backward pass was for */
+    unsigned first_ahead;   /* … before anything was computed, except for one; or without a backward pass */
     unsigned ahead;         /* batches that are held when a step ends; known from the second step on */
     unsigned each;          /* batches that a step uses */
 } source;
@@ -33,7 +33,7 @@ static void drop_oldest(source *from, unsigned n)
     memmove(from->held, from->held + n, from->n_held * sizeof *from->held);
 }
 
-/* A new iterator, which may have the address of one that is gone. What came in the open step is still of it. */
+/* A new iterator, which may have the address of a freed one. Batches received in the open step still belong to it. */
 static void begin_anew(source *of, const void *iterator)
 {
     unsigned fetched = of->fetched;
@@ -41,7 +41,7 @@ static void begin_anew(source *of, const void *iterator)
     *of = (source){.iterator = iterator, .n_held = fetched, .fetched = fetched};
 }
 
-/* Another loop begins: what was read ahead in those that have ended was not used. */
+/* Another loop begins: batches read ahead in loops that have ended were not used. */
 static void drop_ended(void)
 {
     for (source *at = sources; at < sources + LOADERS_MAX; at++)
@@ -95,7 +95,7 @@ void tare__torch_batches_compute(unsigned backwards)
 
 /* How many of the batches that are held the step has used. A loop that reads ahead fetches more in its first step
  * than in each later one, and does so before it computes; until the second step has ended, each backward pass is
- * taken to use one. */
+ * assumed to use one. */
 static unsigned used_by_step(source *of, unsigned backwards)
 {
     if (of->ended && of->steps)
@@ -168,7 +168,7 @@ void tare__torch_describe_fetch(PyObject *iterator, torch_fetch *fetch)
     fetch->first = yielded == 0;
     fetch->loader = tare__torch_held(iterator, "_index_sampler");
     PyErr_Clear();
-    /* An iterable dataset's length is a promise; a sampler's is what will come. */
+    /* An iterable dataset's length may be wrong; a sampler's is reliable. */
     Py_ssize_t length =
         fetch->loader && tare__torch_number(iterator, "_dataset_kind") == 0 ? PyObject_Size(fetch->loader) : -1;
     PyErr_Clear();

@@ -1,6 +1,6 @@
-/* torch_graph: remembers, weakly, the last few losses that a backward began from, and asks Python to look at them now
- * and then: are they still there, and how large was the graph?
- * Attached to the interpreter, with its lock. Must not know what is made of the answer. */
+/* torch_graph: holds weak references to the last few losses that a backward began from, and calls Python at intervals
+ * to check whether they are still alive, and how large the graph was.
+ * Attached to the interpreter, with its lock. Must not know how the answer is used. */
 #include "torch.h"
 
 #define KEPT 16u
@@ -9,7 +9,7 @@ static PyObject *roots[KEPT]; /* weak references */
 static unsigned n_roots;
 static uint64_t backwards;
 static PyObject
-    *callback; /* look(number of the backward, losses of before that still live, this one); NULL: nobody */
+    *callback; /* called with (number of the backward, earlier losses that are alive, this loss); NULL: no callback */
 
 static PyObject *living(void)
 {
@@ -26,7 +26,7 @@ static PyObject *living(void)
     return list;
 }
 
-/* Whether the size of its graph was told. */
+/* Whether the size of its graph was recorded. */
 static bool ask(PyObject *root)
 {
     torch_quiet quiet = tare__torch_quiet_begin();
@@ -40,7 +40,7 @@ static bool ask(PyObject *root)
     return told;
 }
 
-/* What autograd is given to begin from: a tuple of tensors. */
+/* The argument of autograd: a tuple of tensors to begin from. */
 bool tare__torch_backward_from(PyObject *outputs)
 {
     if (!callback || !PyTuple_Check(outputs) || PyTuple_GET_SIZE(outputs) == 0 || !tare_recording())
@@ -66,7 +66,7 @@ static PyObject *watch(PyObject *module, PyObject *function)
 static PyMethodDef functions[] = {
     {"torch_graph_watch", watch, METH_O,
      "torch_graph_watch(callback)\n--\n\ncallback(number, losses that still live, loss) is called at some "
-     "backwards. It returns whether it told the size of the loss's graph."},
+     "backwards. It returns whether it recorded the size of the loss's graph."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,6 @@
-/* torch_lines: at which line of the program's own code the time goes, by phase. A ticker asks the main thread to look
- * where it stands, at its next safe point; the time since its last look goes to that line. Nothing is interrupted.
- * The ticker is a thread of its own that runs no Python code; looks are the main thread's, with the interpreter's lock.
+/* torch_lines: time by line of the program's own code and by phase. A ticker requests a sample of the main thread's
+ * position at its next safe point; the time since the last sample is added to that line. Nothing is interrupted.
+ * The ticker is a separate thread that runs no Python code; the main thread samples, with the interpreter's lock.
  * Must not know torch. */
 #include "torch.h"
 
@@ -41,7 +41,7 @@ static const char *own_folder(void)
     return folder;
 }
 
-/* Files of Tare itself are installed ones wherever they lie: below `pip install --target`, or beside a build. The
+/* Tare's own files count as installed packages wherever they are: below `pip install --target`, or beside a build. The
  * start-up hook may belong to a package for another Python. */
 static bool is_own(const char *file)
 {
@@ -115,7 +115,7 @@ static tare_site *site_of(const torch_line *line, const char *doing)
     return &sites[n_sites++];
 }
 
-/* Ticks that end now, whenever they were. */
+/* Records ticks as a span that ends now, whenever they were spent. */
 static void add(const torch_line *line, const char *doing, uint64_t ticks)
 {
     tare_site *site = site_of(line, doing);
@@ -124,18 +124,18 @@ static void add(const torch_line *line, const char *doing, uint64_t ticks)
         tare_aggregate_end(site, now - ticks);
 }
 
-/* ---- lines that are in a step, or between two, as turns out later ----------------------------------------- */
-/* A step that was begun may be none, and what comes after a step may be the program's end. */
+/* ---- lines that are found to be in a step or between steps later ------------------------------------------ */
+/* A step that was begun may turn out not to be one, and after a step the program may end. */
 typedef struct unsure_line {
     torch_line line;
     uint64_t ticks;
-    uint64_t begun, counted; /* steps begun, and those that were any, when it was looked at */
+    uint64_t begun, counted; /* steps begun, and those that were valid, when it was sampled */
     bool in_step;
 } unsure_line;
 
 static unsure_line unsure[UNSURE_MAX];
 static uint32_t n_unsure;
-static uint64_t dropped[DROPPED_MAX]; /* the last steps that were none, by their number among those begun */
+static uint64_t dropped[DROPPED_MAX]; /* the last begun steps that were not valid, by their number among those begun */
 static unsigned n_dropped;
 
 void tare__torch_lines_drop_step(uint64_t begun)
@@ -151,7 +151,7 @@ static bool was_dropped(uint64_t begun)
     return false;
 }
 
-/* NULL: not known yet. Of several steps that ended since, most tell. */
+/* NULL: not known yet. Of several steps that ended since, the majority decides. */
 static const char *what_it_was(const unsure_line *one, bool last)
 {
     uint64_t begun = tare__py_stack_watched_begun - one->begun, counted = tare__torch_steps() - one->counted;
@@ -194,13 +194,13 @@ static void wait_and_see(const torch_line *line, uint64_t ticks)
         unsure[n_unsure++] = fresh;
 }
 
-/* "data @ train.py:23 __getitem__": the phase for rules, the rest for people. Of phases outside of the steps, and of a
- * worker that loads for such, it is "evaluation data". */
+/* "data @ train.py:23 __getitem__": the phase is read by rules, the rest by users. For phases outside of the steps,
+ * and for a worker that loads for these, it is "evaluation data". */
 static void take_line(const torch_line *line, torch_phase phase, uint64_t ticks)
 {
     char doing[64];
     const char *kind;
-    uint64_t apart = tare__torch_ticks_at_line(&kind); /* in spans of their own: no time that nothing tells of */
+    uint64_t apart = tare__torch_ticks_at_line(&kind); /* spent in calls that have a separate span */
     apart = apart < ticks ? apart : ticks;
     bool loads = !phase && tare__torch_loading();
     bool aside = loads ? tare__torch_loads_aside : phase && tare__torch_between_steps();
@@ -221,14 +221,14 @@ static void take_line(const torch_line *line, torch_phase phase, uint64_t ticks)
     }
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------- */
+/* ---- sampling ------------------------------------------------------------------------------------------ */
 static pthread_t ticker;
-static PyThreadState *main_thread; /* where looks happen */
+static PyThreadState *main_thread; /* the thread that is sampled */
 static pid_t ticking; /* the process that has one; 0: none */
 static atomic_bool asked, ends;
 static uint64_t last_sample;
 
-/* Of the program's, beside this one: it may load in one of them. */
+/* The program's other threads: it may load data in one of them. */
 static void count_threads(void)
 {
     static int64_t told = -1;
@@ -253,7 +253,7 @@ static int take_sample(void *nothing)
     settle(false);
     if (from && last_sample > from && tare__torch_line_here(&line))
         take_line(&line, tare__torch_phase_now(), last_sample - from);
-    if (tare__torch_steps() || tare__torch_in_step()) /* a launcher has threads, too, and trains nothing */
+    if (tare__torch_steps() || tare__torch_in_step()) /* a launcher has threads, too, and does not train */
         count_threads();
     tare__torch_put_back(raised);
     errno = saved_errno;
@@ -276,7 +276,7 @@ static void *tick(void *nothing)
 }
 
 PyDoc_STRVAR(start_doc,
-             "torch_lines_start(library)\n--\n\nFrom now on lines are looked at, in this process; files "
+             "torch_lines_start(library)\n--\n\nStarts sampling lines in this process; files "
              "below the folder `library` are not the program's own.");
 static PyObject *start(PyObject *module, PyObject *folder)
 {
@@ -288,7 +288,7 @@ static PyObject *start(PyObject *module, PyObject *folder)
     atomic_store(&asked, false);
     last_sample = 0;
     main_thread = tare__py_main_thread();
-    sigset_t all, before; /* signals are the program's threads' */
+    sigset_t all, before; /* signals are left to the program's threads */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool made = pthread_create(&ticker, NULL, tick, NULL) == 0;

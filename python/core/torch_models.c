@@ -1,13 +1,13 @@
 /* torch_models: which models train and compute in the loop, and whether one of them or an optimizer is new. Without a
- * loader a new one begins something else: the pause since the last step is not part of its first one. Where every step
- * has a new one (meta-learning) it is part of the step.
- * Attached to the interpreter, with its lock. Must not know steps but for where they begin and end. */
+ * loader a new one begins another part of the program: the pause since the last step is not part of its first step. If
+ * every step has a new one (meta-learning), it is part of the step.
+ * Attached to the interpreter, with its lock. Must not know steps except for where they begin and end. */
 #include "torch.h"
 
 #define SEEN_MAX   8u
 #define MODELS_MAX 16u
 
-static PyObject *last;               /* weak reference to what was last seen to train; NULL: nothing yet */
+static PyObject *last;               /* weak reference to the last model that trained; NULL: none yet */
 static PyObject *models[MODELS_MAX]; /* weak references to those that trained, the last ones */
 static unsigned n_models;
 static struct {

@@ -20,7 +20,7 @@ typedef struct calls {
     open_call open[DEEPEST];
 } calls;
 
-/* A pointer: room for thread-local data that is there from the start is scarce. Freed with its thread. */
+/* A pointer: space for static thread-local data is scarce. Freed with its thread. */
 static __thread calls *mine __attribute__((tls_model("initial-exec")));
 static pthread_key_t at_thread_end;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -128,7 +128,7 @@ static void free_site(PyObject *capsule)
     free(site);
 }
 
-/* A path that is asked for again keeps its site: it may be open. */
+/* A path that is requested again keeps its site: it may be open. */
 static PyObject *name_module(PyObject *self, PyObject *arguments)
 {
     (void)self;

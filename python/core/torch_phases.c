@@ -14,7 +14,7 @@ static tare_site sites[TORCH_PHASES] = {
     TARE_SITE_OF("optimizer", TARE_KIND_PHASE, 1),
 };
 
-/* A phase inside an optimizer's closure inside … nobody nests deeper. */
+/* A phase inside an optimizer's closure inside …: programs do not nest deeper. */
 #define DEEPEST 8
 static __thread struct {
     uint8_t depth;
@@ -31,7 +31,7 @@ bool tare__torch_phase_begin(torch_phase phase)
     torch_phase now = tare__torch_phase_now();
     if ((now != NO_PHASE && now != OPTIMIZER) || now == phase || mine.depth == DEEPEST)
         return false;
-    sites[phase].file = NULL; /* this file is not the user's */
+    sites[phase].file = NULL; /* this file is not part of the user's code */
     tare__py_stack_begin(&sites[phase], Py_None);
     mine.open[mine.depth++] = (uint8_t)phase;
     return true;

@@ -1,6 +1,6 @@
-/* torch_quiet: asks objects of the program and calls our own Python without anybody noticing: tracing functions of the
- * program and functions that stand in for torch's (__torch_function__) are off meanwhile, no method of an object is
- * run. Attached to the interpreter, with its lock. Must not know what is asked, or what is called for. */
+/* torch_quiet: reads the program's objects and calls our own Python code without side effects: the program's tracing
+ * functions and overrides of torch's functions (__torch_function__) are disabled meanwhile, and no method of an object
+ * is run. Attached to the interpreter, with its lock. Must not know what is read, or why. */
 #include "torch.h"
 
 static PyObject *no_overrides; /* torch._C.DisableTorchFunction; NULL: not known */
@@ -28,7 +28,7 @@ torch_quiet tare__torch_quiet_begin(void)
 void tare__torch_quiet_end(torch_quiet quiet)
 {
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
-        PyErr_SetInterrupt(); /* it was meant for the program, which gets it next */
+        PyErr_SetInterrupt(); /* it was meant for the program, which receives it next */
     PyErr_Clear();
     PyThreadState_LeaveTracing(PyThreadState_Get());
     if (quiet.guard) {
@@ -40,7 +40,7 @@ void tare__torch_quiet_end(torch_quiet quiet)
     tare__torch_put_back(quiet.raised);
 }
 
-/* What the type says of this name, past __getattr__ and __getattribute__. A new reference, or NULL without an
+/* The type's attribute of this name, bypassing __getattr__ and __getattribute__. A new reference, or NULL without an
  * exception. */
 PyObject *tare__torch_attribute(PyObject *object, const char *name)
 {
@@ -87,7 +87,7 @@ static PyObject *dict_of(PyObject *module, PyObject *object)
 
 static PyMethodDef functions[] = {
     {"torch_quiet", use, METH_O,
-     "torch_quiet(context)\n--\n\ntorch._C.DisableTorchFunction: entered where torch is asked for our own sake."},
+     "torch_quiet(context)\n--\n\ntorch._C.DisableTorchFunction: entered around Tare's own calls of torch."},
     {"torch_dict_of", dict_of, METH_O,
      "torch_dict_of(object)\n--\n\nIts attributes as a dict, without a call of its methods; None: it has none."},
     {NULL, NULL, 0, NULL},

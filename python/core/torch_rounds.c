@@ -7,8 +7,8 @@
 
 #define OPTIMIZERS_MAX 16u
 #define SELDOM 8u   /* without loops to compare: steps of another between two of an optimizer that make it a rare one */
-#define PATIENCE 4u /* times as many steps as in the rounds before: then the one that closed them does so no more */
-#define INNER_MAX 64u /* steps in a row of one that steps in an inner loop now and then */
+#define PATIENCE 4u /* times as many steps as in earlier rounds: then the optimizer that closed them no longer does */
+#define INNER_MAX 64u /* steps in a row of one that occasionally steps in an inner loop */
 #define PLACES 4u   /* steps of an optimizer whose place in the program is noted */
 
 /* Where an optimizer steps, compared with one that steps more often: the answers of tare/torch/_loops.py. */
@@ -16,7 +16,7 @@ typedef enum nesting {
     UNKNOWN = -1,
     SAME,  /* in the same loop, so in some iterations only (delayed policy updates) */
     OUTER, /* the other one steps in an inner loop (a GAN's critic) */
-    INNER, /* in an inner loop of the other one's: now and then, several times */
+    INNER, /* in an inner loop of the other one's: occasionally, several times */
     APART, /* in loops that follow each other */
 } nesting;
 
@@ -38,7 +38,7 @@ static struct {
     unsigned n_stepped; /* in this round */
     unsigned made;      /* number of optimizers that exist */
     unsigned exist;     /* … or are known to step */
-    bool any;           /* one has stepped, and may be one of which nobody told that it exists */
+    bool any;           /* one has stepped, and its creation may not have been reported */
     bool by_hand;       /* none ever steps, and parameters change: the program updates them itself */
     const optimizer *last;
     unsigned in_row;         /* steps of the last one */
@@ -86,7 +86,7 @@ bool tare__torch_rounds_without_optimizer(void)
     return !rounds.any && (!rounds.exist || rounds.by_hand);
 }
 
-/* The integer that a function of Python answers; -1 where it has none. */
+/* The integer that a Python function returns; -1 if it returns none. */
 static int ask(PyObject *function, PyObject *first, PyObject *second)
 {
     torch_quiet quiet = tare__torch_quiet_begin();
@@ -97,7 +97,7 @@ static int ask(PyObject *function, PyObject *first, PyObject *second)
     return (int)number;
 }
 
-/* An optimizer that exists and never steps is not what updates a model that changes. */
+/* An optimizer that exists and never steps does not update a model that changes. */
 void tare__torch_round_computes(void)
 {
     if (!rounds.exist || rounds.any || rounds.by_hand || !rounds.changed)
@@ -168,7 +168,7 @@ static void judge(optimizer *now)
     rounds.run = 0;
 }
 
-/* The one that closed rounds does so no more: everything is found out anew. */
+/* The optimizer that closed rounds no longer does: everything is determined again. */
 static void forget_closer(void)
 {
     rounds.closer = NULL;

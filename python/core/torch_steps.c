@@ -1,50 +1,50 @@
-/* torch_steps: finds the training loop's steps and epochs in what happens: batches, forwards, backwards, optimizer
- * steps. One thread trains, the first that does; others have phases but no steps.
- * Attached to the interpreter, with its lock. Must not know how any of it was noticed. */
+/* torch_steps: infers the training loop's steps and epochs from events: batches, forwards, backwards, optimizer
+ * steps. Only the first thread that trains has steps; others have phases but no steps.
+ * Attached to the interpreter, with its lock. Must not know how the events were detected. */
 #include "torch.h"
 
 #include <string.h>
 
 #define OUTER_MAX 8u
-#define EVALUATIONS_MAX 1000u /* in a row; then nobody waits for the next step any more */
+#define EVALUATIONS_MAX 1000u /* in a row; then the next step is no longer waited for */
 
 static tare_site step_site = {0, "step", NULL, 0, TARE_KIND_STEP, 1, 0};
 static tare_site epoch_site = {0, "epoch", NULL, 0, TARE_KIND_EPOCH, 1, 0};
 static tare_site index_site = {0, "index", NULL, 0, TARE_KIND_NUMBER, 1, 0};
-/* Of the nearest step or epoch: operators may be open inside it, of which nobody here knows. */
+/* Of the nearest step or epoch: operators that are not tracked here may be open inside it. */
 static tare_site partial_site = {0, "(partial)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 static tare_site outer_index_site = {0, "(index)", NULL, 0, TARE_KIND_NUMBER, 1, 0};
 
 static struct {
     bool set_up;
-    bool handed_over;     /* the program, or a framework's callback, tells steps and epochs */
-    bool uncounted;       /* … the latter: nobody knows which of its batches a step uses */
+    bool handed_over;     /* the program, or a framework's callback, reports steps and epochs */
+    bool uncounted;       /* … the latter: it is unknown which of its batches a step uses */
     unsigned long thread; /* that trains; 0: none yet */
     bool step_open, epoch_open;
-    /* A batch is asked for, and what it is for is not known: nothing has trained yet, or the model that did is in
-     * eval(). The step begins there, and is taken back where nothing comes of it. */
+    /* A batch is requested, and its purpose is not known: nothing has trained yet, or the model that did is in
+     * eval(). The step begins there, and is discarded if nothing trains on the batch. */
     bool guessed;         /* the open step began like that */
     PyObject *guess;      /* weak reference to the iterator, until something trains; NULL: there is no such step */
     PyObject *guess_loader;
     bool claimed;         /* the thread is that of the guess, and nothing has trained on it */
-    bool epoch_unsure;    /* the index of the open epoch is not told yet: no step of it has trained */
+    bool epoch_unsure;    /* the index of the open epoch is not recorded yet: no step of it has trained */
     unsigned unfetched;   /* steps in a row that asked no loader for a batch */
     bool exhausted; /* the epoch's loader has no more batches: the epoch ends with its step */
-    bool asks;      /* a loader is being asked for a batch to train on, or for one that is not there any more */
+    bool asks;      /* a loader is being asked for a batch to train on, or for one past its end */
     bool fetched;   /* the open step asked a loader for a batch */
-    bool late;      /* the open step began with its compute: what it loaded by hand before is not in it */
-    bool trained;   /* … and a backward or an optimizer came of it */
-    bool unaided;   /* … without any optimizer: the program updates by hand, which nobody sees */
+    bool late;      /* the open step began with its compute: manual loading before it is not included */
+    bool trained;   /* … and a backward or an optimizer followed */
+    bool unaided;   /* … without any optimizer: the program updates by hand, which cannot be observed */
     bool by_module; /* … and a module with parameters computed for it */
     unsigned backwards;   /* in the open step, outside of optimizers */
     unsigned updated_for; /* … when an optimizer last stepped in it */
     bool accumulates;     /* the last step had several: a batch that trains need not be of a step that ends */
-    /* Without a loader a step begins where the one before it ended. It may turn out to be none. */
+    /* Without a loader a step begins where the previous one ended. It may turn out not to be a step. */
     bool by_hand;   /* the last step had no loader */
-    bool waiting;   /* the open step has nothing of a training in it yet */
-    bool unsure;    /* the index of the open step is not told yet */
+    bool waiting;   /* nothing has trained in the open step yet */
+    bool unsure;    /* the index of the open step is not recorded yet */
     bool reopens;   /* it begins again inside of a span that is about to begin */
-    bool due;       /* it has ended but for spans of the program that are open inside it */
+    bool due;       /* it has ended except for spans of the program that are open inside it */
     unsigned evaluations;                  /* since the last step */
     const tare_site *outer[OUTER_MAX];     /* spans of the program that hold several steps */
     unsigned n_outer;
@@ -52,8 +52,8 @@ static struct {
     bool epoch_trained; /* so it did in some step of the open epoch */
     uint64_t steps, epochs;   /* that have ended */
     bool wants_model;         /* a step began, by an optimizer or a backward, and no model is known */
-    PyObject *epoch_loader;   /* whose batches the open epoch is of, or the next one will be */
-    PyObject *epoch_iterator; /* weak reference: when it is gone, nobody will ask for more of them */
+    PyObject *epoch_loader;   /* the loader of the open epoch, or of the next one */
+    PyObject *epoch_iterator; /* weak reference: once it is freed, no more batches are requested */
 } loop;
 
 /* ---- what is recorded --------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static void open_step(bool waits)
     loop.due = loop.reopens = false;
     tare__py_stack_watched.watching = false;
     tare__py_stack_begin(&step_site, Py_None);
-    tare_number(&index_site, -1); /* it is told when something trains */
+    tare_number(&index_site, -1); /* it is recorded when something trains */
     loop.step_open = true;
     loop.fetched = loop.trained = loop.by_module = loop.guessed = loop.late = false;
     loop.backwards = loop.updated_for = 0;
@@ -94,8 +94,8 @@ static void open_step(bool waits)
     loop.wants_model = !tare__torch_any_model_trained();
 }
 
-/* A batch that was asked for and never trained on is no step, and a loop over such is no epoch. It is begun before that
- * can be known: a reader is told an index where it is one (docs/FORMAT.md). This epoch's first step has trained. */
+/* A batch that is never trained on is not a step, and a loop over such batches is not an epoch. It begins before that
+ * is known: only a real one gets an index (docs/FORMAT.md). This epoch's first step has trained. */
 static void confirm_epoch(void)
 {
     if (loop.epoch_open && loop.epoch_unsure)
@@ -149,7 +149,7 @@ static void begin_epoch(void)
     loop.exhausted = loop.epoch_trained = false;
 }
 
-/* Batches at the end of an epoch for which no optimizer stepped are no step, but the epoch has trained on them. */
+/* Batches at the end of an epoch without an optimizer step are not a step, but the epoch has trained on them. */
 static void take_back_rest(void)
 {
     if (!loop.step_open || !loop.trained || tare__torch_round_updated() || loop.unaided)
@@ -176,7 +176,7 @@ static void end_epoch(void)
     follow_window();
 }
 
-/* What came after a step is none of the next one: the program evaluates, or does something else. */
+/* Work after a step is not part of the next one: the program evaluates, or does something else. */
 static void drop_waiting(void)
 {
     if (loop.step_open && loop.waiting && !loop.trained)
@@ -184,7 +184,7 @@ static void drop_waiting(void)
 }
 
 /* ---- spans of the program that begin in one step and end in another --------------------------------------- */
-/* A span around the step ends: what of the step was in it goes, the rest stays. */
+/* A span around the step ends: the part of the step inside it is removed, the rest stays. */
 static void step_is_cut(bool begun_again)
 {
     tare_number(&outer_index_site, !begun_again || loop.unsure ? -1 : (double)loop.steps);
@@ -279,7 +279,7 @@ static bool reads_ahead(void)
     return tare__torch_batches_held(loop.step_open ? loop.backwards : 0);
 }
 
-/* What is left of a finished round goes no further: evaluation and the next batch are not of this step. */
+/* The rest of a finished round ends here: evaluation and the next batch are not part of this step. */
 static void end_finished_step(void)
 {
     if (loop.step_open && is_complete())
@@ -290,7 +290,7 @@ static void end_finished_step(void)
 
 static __thread bool guessing __attribute__((tls_model("initial-exec"))); /* this thread opened the guess */
 
-/* Nothing trains on the batch that was asked for: it began no step, and no epoch. */
+/* Nothing trains on the requested batch: it began neither a step nor an epoch. */
 static void drop_guess(void)
 {
     if (!loop.guess)
@@ -304,7 +304,7 @@ static void drop_guess(void)
     loop.claimed = false;
 }
 
-/* Another thread trains: what this one opened for its batches ends the next time that it asks for one. */
+/* Another thread trains: what this one opened for its batches ends when it next requests one. */
 static void leave_guess(void)
 {
     forget_guess();
@@ -324,7 +324,7 @@ static void close_left_guess(void)
         tare__py_stack_end(&epoch_site);
 }
 
-/* Nobody will ask for more batches: the loop has ended, or was left in the middle. */
+/* No more batches will be requested: the loop has ended, or was left in the middle. */
 static PyObject *loop_left(PyObject *module, PyObject *weak)
 {
     (void)module;
@@ -381,8 +381,8 @@ static void begin_guess(PyObject *iterator, const torch_fetch *fetch)
     loop.thread = PyThread_get_thread_ident();
 }
 
-/* Whether the guess is of another loop: over the same loader anew, or of an iterator that is gone. A second loader that
- * is asked for its first batch may take turns with the first. */
+/* Whether the guess belongs to another loop: a new one over the same loader, or of a freed iterator. A second loader
+ * that is asked for its first batch may alternate with the first. */
 static bool guess_is_over(PyObject *iterator, const torch_fetch *fetch)
 {
     PyObject *of = tare__torch_alive(loop.guess);
@@ -405,7 +405,7 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
     drop_waiting();
     end_finished_step();
     bool deserted = is_deserted();
-    if (deserted) /* a loop that was left in the middle; a step that asked for a batch and did no more goes with it */
+    if (deserted) /* a loop that was left in the middle; a step that only requested a batch is removed with it */
         end_epoch();
     if (fetch->training && loop.step_open && !loop.trained && !loop.fetched)
         end_step(); /* the model was called before the loop: on a dummy input, or for a summary */
@@ -419,7 +419,7 @@ void tare__torch_fetch_begin(PyObject *iterator, torch_fetch *fetch)
         begin_epoch();
     }
     if (!loop.step_open && !fetch->last) {
-        open_step(!fetch->tells_length); /* where it is not told, there may be no batch, and no step */
+        open_step(!fetch->tells_length); /* if it is unknown, there may be no batch, and no step */
         loop.waiting = false;
         watch_spans();
         fetch->opened = true;
@@ -461,7 +461,7 @@ static void tell_training(void)
     Py_CLEAR(loop.on_training);
 }
 
-/* anew: with another model than before. */
+/* anew: with a different model than before. */
 static void begin_training(bool anew)
 {
     loop.thread = PyThread_get_thread_ident();
@@ -481,7 +481,7 @@ static void follow_thread(void)
         leave_guess();
 }
 
-/* An optimizer is made: the program is still being set up, and a batch asked for so far was looked at. */
+/* An optimizer is created: the program is still in setup, and batches requested so far were only inspected. */
 void tare__torch_optimizer_is_made(void)
 {
     if (!ours())
@@ -494,7 +494,7 @@ void tare__torch_optimizer_is_made(void)
     }
 }
 
-/* The loop goes on with the batch that it has: it is no loop over the loader that gave it. */
+/* The loop continues with the batch that it has: it does not iterate over the loader that returned it. */
 static void end_guessed_step(void)
 {
     if (loop.step_open && loop.guessed && tare__torch_round_is_full())
@@ -502,15 +502,15 @@ static void end_guessed_step(void)
 }
 
 /* Without an optimizer and without a loader a step lasts from the forward after a backward to the next such one; where
- * there is no module, from one backward to the next. */
+ * no module is called, from one backward to the next. */
 static void end_unfed_step(void)
 {
     if (loop.step_open && loop.trained && !loop.fetched && loop.unaided)
         end_step();
 }
 
-/* A model computes without gradients between two steps: it is evaluated. But where it does so in every step it is a
- * part of the step (a teacher, an encoder that is frozen, a policy that acts), unless the model that trains is in
+/* A model computes without gradients between two steps: it is evaluated. But if it does so in every step it is a
+ * part of the step (a teacher, a frozen encoder, a policy that acts), unless the model that trains is in
  * eval(). */
 static void evaluation_begins(PyObject *module)
 {
@@ -533,7 +533,7 @@ void tare__torch_forward_begins(PyObject *module)
         follow_thread();
     bool rest = loop.step_open && loop.by_hand && loop.trained && loop.unsure;
     if (!ours() || (loop.step_open && !loop.wants_model && !loop.waiting && !loop.exhausted && !is_complete() && !rest))
-        return; /* nothing to decide: the cheap way for all but the first of a step */
+        return; /* nothing to decide: the fast path for all but the first of a step */
     end_due();
     if (!tare__torch_gradients() || !tare__torch_is_true(module, "training", true)) {
         if (rest && tare__torch_trained_last(module) && !tare__torch_is_true(module, "training", true)) {
@@ -563,7 +563,7 @@ void tare__torch_forward_begins(PyObject *module)
         tare__torch_begins_with_new_model();
 }
 
-/* Without a loader the next step begins behind the evaluation. */
+/* Without a loader the next step begins after the evaluation. */
 void tare__torch_forward_ended(void)
 {
     if (loop.by_hand && !loop.step_open && ours() && loop.thread)
@@ -615,16 +615,16 @@ void tare__torch_optimizer_begins(void)
     loop.updated_for = loop.backwards;
 }
 
-/* Whether no loader feeds the loop: the open step has no batch of one, and no loop over one goes on, or it had none for
- * the step before either. */
+/* Whether no loader feeds the loop: the open step has no batch of one, and no loop over one is in progress, or it had
+ * none for the previous step either. */
 static bool has_no_loader(void)
 {
     return !loop.fetched && (!loop.epoch_open || is_deserted() || loop.unfetched);
 }
 
-/* With a loader a step goes on until the next batch is asked for: logging, and waits for a device that it brings, are
- * part of it. Without one, or after its last batch, a round is over when every optimizer that there is has stepped (a
- * GAN's two make one step); one that steps twice tells that the others never will. Without a loader the next step
+/* With a loader a step lasts until the next batch is requested: logging, and waits for a device that it causes, are
+ * part of it. Without one, or after its last batch, a round is over when every existing optimizer has stepped (a
+ * GAN's two make one step); one that steps twice shows that the others never will. Without a loader the next step
  * begins there: a step is a whole round of the loop, loading by hand included. */
 void tare__torch_optimizer_ended(const void *optimizer)
 {
@@ -643,9 +643,9 @@ void tare__torch_optimizer_ended(const void *optimizer)
     open_next_step();
 }
 
-/* Whether the open step is what is left behind the last one, of a loop without a loader: nothing yet, a part of a
- * round, as gradients that no optimizer took, or a step whose end nobody sees, since the program updates by hand. After
- * an exception it is a step that did not end. */
+/* Whether the open step is the remainder after the last one, of a loop without a loader: nothing yet, a part of a
+ * round, such as gradients that no optimizer used, or a step whose end is not observable, since the program updates by
+ * hand. After an exception it is a step that did not end. */
 bool tare__torch_in_rest(void)
 {
     if (!is_mine() || loop.epoch_open || loop.fetched)
@@ -660,7 +660,7 @@ bool tare__torch_in_rest(void)
 /* ---- for Python ------------------------------------------------------------------------------------------ */
 PyDoc_STRVAR(setup_doc,
              "torch_setup(is_grad_enabled, from_step, to_step, every_epochs)\n--\n\n"
-             "From now on steps and epochs are found. to_step: -1 for no end; every_epochs: 0 for all.");
+             "Starts inferring steps and epochs. to_step: -1 for no end; every_epochs: 0 for all.");
 static PyObject *setup(PyObject *module, PyObject *arguments)
 {
     (void)module;
@@ -692,7 +692,7 @@ static PyObject *counts(PyObject *module, PyObject *nothing)
     return Py_BuildValue("KK", (unsigned long long)loop.steps, (unsigned long long)loop.epochs);
 }
 
-/* What was counted is told at the end, where only a part was recorded. */
+/* The counts are recorded at the end, if only a part was recorded. */
 static PyObject *finish(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -700,13 +700,13 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
         Py_RETURN_NONE;
     tare__torch_phase_end_all();
     drop_guess();
-    if (tare__torch_in_rest()) { /* a reader ends it with what was last in it: it stays open */
+    if (tare__torch_in_rest()) { /* a reader ends it with its last event: it stays open */
         if (!loop.unsure)
             tare_number(&outer_index_site, -1);
         loop.step_open = false;
     }
     drop_waiting();
-    if (loop.step_open && (is_complete() || !loop.trained)) /* or it only asked for a batch, and the loop was left */
+    if (loop.step_open && (is_complete() || !loop.trained)) /* or it only requested a batch, and the loop was left */
         end_step();
     if (loop.exhausted)
         end_epoch();
@@ -721,7 +721,7 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
     Py_RETURN_NONE;
 }
 
-/* What is open ends: from here on somebody else tells, or nobody. */
+/* Everything open ends: from here on steps are reported externally, or not at all. */
 void tare__torch_steps_told(void)
 {
     if (loop.handed_over)
@@ -763,7 +763,7 @@ static PyObject *hand_over(PyObject *module, PyObject *object)
     return PyBool_FromLong(before);
 }
 
-/* A child of the training process: a loader's worker, or a program of its own. */
+/* A child of the training process: a loader's worker, or an independent program. */
 static PyObject *forked(PyObject *module, PyObject *nothing)
 {
     (void)module, (void)nothing;
@@ -786,11 +786,11 @@ static PyMethodDef functions[] = {
     {"torch_counts", counts, METH_NOARGS, "torch_counts()\n--\n\n(steps, epochs) that have ended."},
     {"torch_finish", finish, METH_NOARGS, "torch_finish()\n--\n\nThe program ends."},
     {"torch_count_samples", count_samples, METH_O,
-     "torch_count_samples(yes)\n--\n\nWhether the samples of batches are told where somebody else tells steps and "
-     "epochs."},
+     "torch_count_samples(yes)\n--\n\nWhether the samples of batches are recorded when steps and epochs are reported "
+     "externally."},
     {"torch_hand_over", hand_over, METH_O,
-     "torch_hand_over(yes)\n--\n\nSteps and epochs are told by somebody else. Returns whether they were."},
-    {"torch_forked", forked, METH_NOARGS, "torch_forked()\n--\n\nThis is a child now."},
+     "torch_hand_over(yes)\n--\n\nSteps and epochs are reported externally. Returns whether they were before."},
+    {"torch_forked", forked, METH_NOARGS, "torch_forked()\n--\n\nCalled in a forked child."},
     {NULL, NULL, 0, NULL},
 };
 

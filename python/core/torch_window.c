@@ -1,10 +1,10 @@
-/* torch_window: records only the steps and epochs that were asked for: pauses the recorder outside of them.
+/* torch_window: records only the requested steps and epochs: pauses the recorder outside of them.
  * Attached to the interpreter, with its lock.
  * Must not know how steps and epochs are found. */
 #include "torch.h"
 
 static struct {
-    uint64_t from_step, to_step; /* to: the first one left out; UINT64_MAX: all */
+    uint64_t from_step, to_step; /* to: the first one not recorded; UINT64_MAX: all */
     uint64_t every_epochs;       /* 0: all */
     bool paused;                 /* by this file */
 } window = {.to_step = UINT64_MAX};

@@ -5,8 +5,8 @@
 #include "base/base.h"
 
 PyDoc_STRVAR(unit_doc, "unit(value, unit='')\n--\n\n"
-                       "A value as text: of ns and s as a time, of bytes as KiB and so on, of a share as per cent,\n"
-                       "of any other word as a count with that word. n/a for what is missing.");
+                       "A value as text: ns and s as a time, bytes as KiB and so on, a share as a percentage,\n"
+                       "any other unit as a count with that unit. n/a for a missing value.");
 static PyObject *write_unit(PyObject *module, PyObject *arguments)
 {
     (void)module;

@@ -1,12 +1,12 @@
-/* model: functions of tare._engine on model files: what one costs, its generated inputs, its copy in half precision,
- * what ONNX Runtime's own profile says.
+/* model: functions of tare._engine on model files: the cost of a model, its generated inputs, its copy in half
+ * precision, and the results of ONNX Runtime's own profile.
  * Under the interpreter's lock. Must not know the modules behind tare_engine.h. */
 #include "module.h"
 
 #include <math.h>
 #include <string.h>
 
-/* What a sink returns after an exception: any status, for the exception is raised and not this. */
+/* Returned by a sink after an exception: any status will do, since the exception is raised instead. */
 #define RAISED TARE_E_MEMORY
 
 static PyObject *finish(int status, const char *error, PyObject *made)
@@ -168,10 +168,10 @@ static PyObject *runtime_profile(PyObject *module, PyObject *given_path)
 }
 
 static PyMethodDef functions[] = {
-    {"model_json", model_json, METH_VARARGS, "What a model costs, for a batch and [(input, shape, values)], as JSON."},
+    {"model_json", model_json, METH_VARARGS, "The cost of a model, for a batch and [(input, shape, values)], as JSON."},
     {"model_inputs", model_inputs, METH_VARARGS, "Generated inputs: (name, type, shape, bytes) of each."},
     {"model_half", model_half, METH_VARARGS, "Writes a model in half precision."},
-    {"runtime_profile", runtime_profile, METH_O, "Nodes of a profile that ONNX Runtime wrote, but for its first run."},
+    {"runtime_profile", runtime_profile, METH_O, "Nodes of a profile that ONNX Runtime wrote, without its first run."},
     {NULL, NULL, 0, NULL},
 };
 

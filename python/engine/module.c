@@ -257,7 +257,7 @@ static void free_reading(PyObject *self)
 static PyMethodDef methods[] = {
     {"rows", read_rows, METH_O, "The rows of a table, as dictionaries."},
     {"stream", read_stream, METH_O, "A table as a capsule of the Arrow C stream interface."},
-    {"absent", read_absent, METH_VARARGS, "Why a value of a table of one row is missing; None: it is not."},
+    {"absent", read_absent, METH_VARARGS, "Why a value of a table of one row is missing; None: it is present."},
     {"emit", (PyCFunction)(void (*)(void))emit, METH_VARARGS | METH_KEYWORDS,
      "The report as bytes of a format: text, json, html, events, chrome, perfetto."},
     {"emit_files", emit_files, METH_O, "The bytes of the files of a format, by name: csv, tensorboard."},
@@ -410,12 +410,12 @@ static PyObject *read_limit(PyObject *module, PyObject *arguments)
 static PyMethodDef functions[] = {
     {"limit", read_limit, METH_VARARGS,
      "(value, unit as written) of NAME:LIMIT for a figure in \"ns\", \"bytes\", \"/s\" or \"\"."},
-    {"machine", read_machine, METH_NOARGS, "This machine, its fingerprint, and the revision worked on, as JSON."},
-    {"figures", read_figures, METH_VARARGS, "A baseline, as JSON, of the JSON of one or of a report that has one."},
+    {"machine", read_machine, METH_NOARGS, "This machine, its fingerprint, and the current source revision, as JSON."},
+    {"figures", read_figures, METH_VARARGS, "A baseline, as JSON, from a baseline or a report that contains one."},
     {"check", check_figures, METH_VARARGS,
      "Figures against a baseline, both as JSON, with a gate for all (NaN: the default) and gates by name: what\n"
      "`tare check --json` writes."},
-    {"import_trace", import_trace, METH_VARARGS, "Makes a trace of one by torch.profiler, Chrome or ONNX Runtime."},
+    {"import_trace", import_trace, METH_VARARGS, "Converts a trace of torch.profiler, Chrome or ONNX Runtime."},
     {"open", open_trace, METH_VARARGS, "Reads a trace, with a file of rules."},
     {NULL, NULL, 0, NULL},
 };

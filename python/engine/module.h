@@ -1,4 +1,4 @@
-/* module: what the files of tare._engine share. Under the interpreter's lock.
+/* module: shared declarations of tare._engine. Under the interpreter's lock.
  * Must not know the modules behind tare_engine.h. */
 #ifndef TARE_PYTHON_ENGINE_H
 #define TARE_PYTHON_ENGINE_H
@@ -9,7 +9,7 @@
 #include "engine/tare_engine.h"
 #include "tare.h"
 
-/* NULL, with the exception of a status and its sentence. */
+/* NULL, with an exception from a status and its message. */
 PyObject *tare__py_raise_for(int status, const char *sentence);
 /* A tare_engine_write that appends to a list; and its pieces as one, which takes the list. */
 int tare__py_add_piece(void *list, const void *data, size_t bytes);

@@ -1,4 +1,4 @@
-/* page: a page of tiles, tables and charts from what Python says is on it.
+/* page: an HTML page of tiles, tables and charts from a description in Python.
  * Under the interpreter's lock. Must not know the modules behind tare_engine.h. */
 #include "module.h"
 
@@ -21,7 +21,7 @@ PyObject *tare__py_joined(PyObject *pieces)
     return whole;
 }
 
-/* Texts of a list, which they live as long as. NULL with an exception. */
+/* Texts of a list, valid as long as the list. NULL with an exception. */
 static const char **take_cells(PyObject *list, size_t *n)
 {
     *n = (size_t)PyList_GET_SIZE(list);

@@ -17,7 +17,7 @@ typedef struct numbers {
     size_t n;
 } numbers;
 
-/* False with an exception. What it allocated is the caller's. */
+/* False with an exception. The caller frees what it allocated. */
 static bool read_numbers(PyObject *sequence, numbers *out)
 {
     out->values = tare__py_read_numbers(sequence, &out->n);

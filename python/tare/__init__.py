@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .seeds.track import monitor_performance, track_performance  # noqa: F401
 del TYPE_CHECKING
 
-# Imported when they are first asked for: an interpreter that records spans only must not pay for them at its start.
+# Imported on first use: an interpreter that records spans only must not pay for them at startup.
 _LATER = {name: module for module, names in {
     "_report": "Report Row Table open report",
     "config": "ProfilerAction ProfilingConfig create_profiling_config load_settings",

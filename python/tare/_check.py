@@ -1,4 +1,4 @@
-"""Arguments of the public functions: what does not fit is refused in the same words everywhere."""
+"""Checks arguments of the public functions, with the same error messages everywhere."""
 from typing import Any, Iterable
 
 
@@ -19,15 +19,15 @@ def number(value: Any, name: str, what: str = "a number") -> float:
 
 
 def seconds(value: Any, name: str, least: float = 0.001) -> float:
-    """An interval of a day at most."""
+    """An interval of at most a day."""
     if not least <= number(value, name, "a number of seconds") <= 86400:
         raise ValueError(f"{name} is {least} to 86400 seconds, not {value}")
     return float(value)
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Names like one that is not there, as the end of a sentence."""
-    import difflib  # slow to import, and seldom needed
+    """Suggestions for an unknown name, as the end of a sentence."""
+    import difflib  # slow to import, and rarely needed
     found = difflib.get_close_matches(name, list(names), 3)
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 

@@ -1,4 +1,4 @@
-"""Where the tare command is: it collects what is recorded."""
+"""Finds the tare command, which collects the recording."""
 import os
 from typing import List
 
@@ -22,6 +22,6 @@ def find() -> str:
 
 
 def isolated(code: str) -> List[str]:
-    """Arguments of an interpreter that runs this code with our own search path: nothing of the current folder."""
+    """Arguments of an interpreter that runs this code with our search path, without the current folder."""
     import sys
     return ["-I", "-c", "import sys\nsys.path[:] = %r\n%s" % ([one for one in sys.path if one], code)]

@@ -1,23 +1,23 @@
-"""Writing files whole or not at all; a program's source."""
+"""Writes files atomically; reads a program's source."""
 import os
 from typing import List, Union
 
 
 def source_lines(path: str) -> List[str]:
-    """Lines of a program's source; none where it came out of a pipe, which would be waited for."""
-    import linecache  # slow to import, and seldom needed where a program starts
+    """Lines of a program's source; none if it came from a pipe, since reading that would block."""
+    import linecache  # slow to import, and rarely needed at a program's start
     return [] if os.path.exists(path) and not os.path.isfile(path) else linecache.getlines(path)
 
 
 def write_whole(path: Union[str, "os.PathLike[str]"], data: Union[str, bytes]) -> None:
-    """Replaces the file in one step; what was there stays when it cannot be written."""
+    """Replaces the file atomically; the old file stays if the new one cannot be written."""
     import tempfile
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
     try:
         handle, name = tempfile.mkstemp(prefix=".tare-", dir=folder)
     except OSError as error:
-        error.filename = path  # what was asked for
+        error.filename = path  # the requested file
         raise
     try:
         with os.fdopen(handle, "wb") as file:  # mode 0600, as a trace

@@ -19,7 +19,7 @@ class _Stream:
 
 
 def write(reading: _engine.Reading, folder: str) -> None:
-    """One file a table, each whole or not at all."""
+    """Writes one file for each table, each atomically."""
     os.makedirs(folder, exist_ok=True)
     for table in _engine.SINGLES + _engine.TABLES:
         sink = pyarrow.BufferOutputStream()

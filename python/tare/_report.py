@@ -30,7 +30,7 @@ class Row:
 
 class Table:
     """A table of a trace: a sequence of rows, and an Arrow stream, so that pandas, Polars, DuckDB and PyArrow read it
-    without a detour.
+    directly.
 
         >>> table = tare.open("train.tare").spans
         >>> table[0].name, len(table)
@@ -76,11 +76,11 @@ class Table:
 
 
 class Report:
-    """What a trace tells: made by tare.open.
+    """The contents of a trace; returned by tare.open.
 
     Its tables are sequences of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, facts,
-    tracks, threads, processes, metrics, findings. run, tare, usage and phases are single rows; notes say what is
-    missing. A figure that could not be measured is a tare.Missing that says why.
+    tracks, threads, processes, metrics, findings. run, tare, usage and phases are single rows; notes list
+    missing data. A figure that could not be measured is a tare.Missing with the reason.
 
         >>> report = tare.report("train.tare")
         >>> for finding in report.findings:
@@ -132,7 +132,7 @@ class Report:
         return Table(table, self._reading).to_pandas()
 
     def html(self, path: Union[str, "os.PathLike[str]"]) -> str:
-        """Writes the whole page (timeline, charts, tables) and returns its path.
+        """Writes the HTML report (timeline, charts, tables) and returns its path.
 
             >>> tare.report("train.tare").html("train.html")
         """
@@ -141,8 +141,8 @@ class Report:
         return os.fspath(path)
 
     def bottlenecks(self) -> List[Any]:
-        """What the rules registered with bottleneck_rule find in this trace. (What Tare's own rules and those of a
-        file found is in `findings`.)
+        """What the rules registered with bottleneck_rule find in this trace. (Findings of built-in rules and of rule
+        files are in `findings`.)
 
             >>> tare.report("train.tare").bottlenecks()
         """
@@ -169,7 +169,7 @@ class Report:
 
 
 def _with_reasons(reading: Any, table: str, columns: Dict[str, Any]) -> Dict[str, Any]:
-    """What is absent is Missing, with the reason."""
+    """Absent values are Missing, with the reason."""
     from ._core import Missing
     return {key: Missing(reading.absent(table, key) or "not measured") if value is None else value
             for key, value in columns.items()}
@@ -177,8 +177,8 @@ def _with_reasons(reading: Any, table: str, columns: Dict[str, Any]) -> Dict[str
 
 def report(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
            rules: Optional[Union[str, "os.PathLike[str]"]] = None) -> Report:
-    """Reads a trace: a file, or the one that is being written. `rules` names a file of rules of one's own
-    (docs/RULES.md), whose findings are then among the others.
+    """Reads a trace: a file, or the one that is being written. `rules` names a file of custom rules (docs/RULES.md);
+    their findings are added to the others.
 
         >>> tare.open("train.tare").spans[0].name
         >>> tare.report("train.tare", rules="team.rules").findings

@@ -1,4 +1,4 @@
-"""The summary of a report as a piece of HTML, for notebooks: no script, no style that reaches outside it."""
+"""The summary of a report as an HTML fragment, for notebooks: no scripts, and no styles that affect other elements."""
 from html import escape
 from typing import Any, List, Sequence
 

@@ -1,4 +1,4 @@
-"""Functions wrapped in a span: plain ones, coroutines, generators. Made in Python, since they call Python."""
+"""Functions wrapped in a span: plain ones, coroutines, generators. Implemented in Python, since they call Python."""
 import functools
 import inspect
 

@@ -1,4 +1,4 @@
-"""What a profiling run is to do: ProfilingConfig, and the settings that come from files and the environment."""
+"""Configuration of a profiling run: ProfilingConfig, and settings from files and the environment."""
 import dataclasses
 import difflib
 import enum
@@ -13,7 +13,7 @@ _Path = Union[str, "os.PathLike[str]"]
 
 
 class ProfilerAction(enum.Enum):
-    """What a profiler does in a step; torch's own actions are accepted wherever these are.
+    """The action of a profiler in a step; torch's actions are accepted wherever these are.
 
         config.profiler_schedule = tare.ProfilerAction.RECORD_AND_SAVE
     """
@@ -24,7 +24,7 @@ class ProfilerAction(enum.Enum):
 
 
 def _sentence(fault: str, *words: Optional[str]) -> str:
-    """The command's sentence about a setting; what C has no text for is escaped in it."""
+    """The command's message about a setting; characters that C cannot represent are escaped in it."""
     plain = (None if one is None else one.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
              for one in words)
     return setting_error(fault, *plain)
@@ -49,7 +49,7 @@ def _action_of(value: Any) -> ProfilerAction:
 
 @dataclass
 class ProfilingConfig:
-    """The switches of a profiling run. A name that does not exist cannot be set, a value of another type neither.
+    """The options of a profiling run. Setting an unknown name or a value of the wrong type is an error.
 
         config = tare.ProfilingConfig(use_compile=True, output_dir="profiles")
         config.with_stack = True
@@ -83,7 +83,7 @@ class ProfilingConfig:
         object.__setattr__(self, name, _checked(name, value))
 
     def action(self, step: int) -> ProfilerAction:
-        """What the schedule says of a step.
+        """The scheduled action for a step.
 
             config.action(0) is tare.ProfilerAction.RECORD_AND_SAVE
         """
@@ -91,7 +91,7 @@ class ProfilingConfig:
         return _action_of(schedule(step) if callable(schedule) else schedule)
 
     def as_dict(self) -> Dict[str, Any]:
-        """As a report or JSON has it.
+        """The options as a dict, for reports and JSON.
 
             json.dumps(config.as_dict())
         """
@@ -122,7 +122,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(ProfilingConfig))
 
 
 def create_profiling_config(**settings: Any) -> ProfilingConfig:
-    """A ProfilingConfig of what is given here, else in TARE_* variables, tare.toml, [tool.tare] of pyproject.toml.
+    """A ProfilingConfig from these arguments, else from TARE_* variables, tare.toml, [tool.tare] of pyproject.toml.
 
         config = tare.create_profiling_config(use_torch_profiler=True, save_profiles=True)
     """
@@ -208,14 +208,14 @@ def _from_environment(environment: Mapping[str, str]) -> Dict[str, Any]:
 
 
 def _is_inside(output: str, folder: str) -> bool:
-    """A project's settings write into its folder: whoever runs it did not name another one."""
+    """A project's settings may only write into its folder: the user who runs it did not name another one."""
     inside = os.path.realpath(folder)
     return os.path.commonpath([inside, os.path.realpath(os.path.join(folder, output))]) == inside
 
 
 def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
-    """What is set for good, by name: [tool.tare] of pyproject.toml, then tare.toml, then TARE_* variables, the later
-    ones winning. A name nobody knows or a value of another type is a ValueError that says where it stands.
+    """Persistent settings by name: [tool.tare] of pyproject.toml, then tare.toml, then TARE_* variables; later ones
+    take precedence. An unknown name or a value of the wrong type is a ValueError that states its location.
 
         tare.load_settings().get("output_dir", "profiles")
     """
@@ -229,7 +229,7 @@ def load_settings(folder: Optional[_Path] = None, environment: Optional[Mapping[
 
 # ---- a trainer's YAML -------------------------------------------------------------------------------------------
 
-# What PyYAML lets through from values that do not fit their tag ("!!int", "!!bool x") and from deep nesting.
+# Exceptions that PyYAML does not wrap: for values that do not match their tag ("!!int", "!!bool x") and deep nesting.
 _YAML_FAILS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 
 
@@ -257,8 +257,7 @@ _PASSED_OVER = ("batch_size", "num_workers", "epochs")  # the trainer's own
 
 def read_trainer_params(config: Union[None, Mapping[str, Any], _Path], strict: bool = True) -> Dict[str, Any]:
     """enable_memory_monitoring and memory_monitor_batches of a mapping, a YAML file, or (None) the settings. Other
-    keys are the trainer's own: those that are not known from trainers are named in a warning (strict=False: silently
-    ignored).
+    keys belong to the trainer: unknown ones are named in a warning (strict=False: silently ignored).
 
         read_trainer_params({"trainer_params": {"enable_memory_monitoring": True}})
     """

@@ -1,4 +1,4 @@
-/* analyze: the way from the cursor to the tables, block by block, then table by table.
+/* analyze: reads the trace block by block through its cursor, then builds the tables one by one.
  * Owned by the calling thread.
  * Must not know output formats. */
 #include "analyze.h"
@@ -58,7 +58,7 @@ void tare__analyze_free_work(work *work)
 /* ---- tables -------------------------------------------------------------------------------------- */
 static int make_tables(work *work, tare__analysis *analysis)
 {
-    /* In this order: spans refer to threads and take off the recorder's cost; steps refer to sorted groups. */
+    /* The order matters: spans refer to threads and subtract the recorder's cost; steps refer to sorted groups. */
     static int (*const tables[])(struct work *work, tare__analysis *analysis) = {
         tare__analyze_process_tables, tare__analyze_own_table, tare__analyze_operators_table,
         tare__analyze_spans_table, tare__analyze_tracks_table, tare__analyze_steps_table,
@@ -73,7 +73,7 @@ static int make_tables(work *work, tare__analysis *analysis)
     return status;
 }
 
-/* Nobody should have to find out by eye that a table cannot be true: the first of the notes says so. */
+/* The first note reports contradictory figures, so that users need not find them by inspection. */
 static int tell_contradictions(tare__analysis *analysis)
 {
     tare__contradictions found;
@@ -99,8 +99,8 @@ static int tell_contradictions(tare__analysis *analysis)
 }
 
 /* ---- steady state -------------------------------------------------------------------------------- */
-/* The same tables once more, of a part of the run: what rules on utilization, cores, memory growth and operations read.
- * What a machine and a container allow, and what was noted once, holds for all of the run. */
+/* The same tables for a part of the run: rules on utilization, cores, memory growth and operations read them. Limits
+ * of the machine and the container, and facts recorded once, are those of the whole run. */
 static int analyze_part(struct tare__trace *trace, tare__by by, const window *part, tare__analysis *whole,
                         tare__analysis *made, tare__error *error)
 {
@@ -118,7 +118,7 @@ static int analyze_part(struct tare__trace *trace, tare__by by, const window *pa
     return status;
 }
 
-/* Of each process that has steps, in the same part of the run: sums over ranks do not show what one of them costs the
+/* Tables of each process that has steps, for the same part of the run: sums over ranks hide what one rank costs the
  * others. `grouped` is made where the tables are not by process yet. */
 static int analyze_ranks(struct tare__trace *trace, tare__by by, const window *part, tare__analysis *whole,
                          tare__analysis *of, tare__analysis *grouped, tare__error *error)
@@ -172,7 +172,7 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
         status = tare__analyze_findings(made, steady, options ? options->rules : NULL);
     if (!status)
         status = tell_contradictions(made);
-    if (made) { /* they end here */
+    if (made) { /* the tables of ranks are freed below */
         made->ranks = NULL;
         made->n_ranks = 0;
     }

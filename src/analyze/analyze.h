@@ -1,4 +1,4 @@
-/* analyze: from a trace's cursor to tables. Pure and streaming; owned by the calling thread.
+/* analyze: converts a trace, read through its cursor, to tables. Pure and streaming; owned by the calling thread.
  * Everything a result points to lives in its arena until it is freed.
  * Must not know output formats, nor print. */
 #ifndef TARE_ANALYZE_H
@@ -14,7 +14,7 @@
 
 struct tare__trace;
 
-/* What is absent is NaN in a double and NULL in a pointer, never 0 or "". Times are nanoseconds; instants
+/* An absent value is NaN in a double and NULL in a pointer, never 0 or "". Times are nanoseconds; instants
  * (`…_at_ns`) count from the start of the run. Names are UTF-8 as recorded, NUL terminated. */
 
 typedef enum tare__by {
@@ -25,13 +25,13 @@ typedef enum tare__by {
 
 typedef struct tare__analyze_options {
     tare__by by;
-    const struct tare__rules *rules; /* the user's own; NULL: none */
+    const struct tare__rules *rules; /* user rules; NULL: none */
     bool samples; /* keep samples of spans, operators, kernels and counters, for figures; BY_RUN only */
 } tare__analyze_options;
 
 #define TARE__NO_ROW UINT32_MAX
 
-/* ---- what rows have in common -------------------------------------------------------------------- */
+/* ---- fields common to rows ----------------------------------------------------------------------- */
 typedef struct tare__durations {
     double min_ns, mean_ns, max_ns;
     double p50_ns, p95_ns, p99_ns;
@@ -42,54 +42,53 @@ typedef struct tare__number_row {
     const char *name;
     uint64_t n; /* values added up */
     double sum;
-    double rate; /* sum per second of the time of those calls that carried it; NaN when that is 0. In steps it is the
-                  * job's,
-                    of the time in all of them: what threads and ranks do at once adds up */
-    bool estimated;     /* of the steps that were inspected, over the mean duration of the others */
-    uint64_t inspected; /* so many steps */
+    double rate; /* sum per second of the calls that carry it; NaN when their time is 0. For steps: of the job, over
+                  * the time in all steps; what threads and ranks do concurrently is added up */
+    bool estimated;     /* measured in the inspected steps, divided by the mean duration of the others */
+    uint64_t inspected; /* number of inspected steps */
 } tare__number_row;
 
 /* ---- the run ------------------------------------------------------------------------------------- */
 typedef struct tare__run_table {
-    const char *const *arguments; /* of the command; n_arguments may be 0 in a damaged file */
+    const char *const *arguments; /* of the command; n_arguments is 0 in some damaged files */
     size_t n_arguments;
-    const char *command;   /* the same in one line; NULL when not known, as the following */
+    const char *command;   /* the same in one line; NULL: not known, as for the following fields */
     const char *host;
     const char *directory;
     const char *writer;    /* "tare 0.1.0" */
     const char *cpu_model;
-    const char *folder;    /* of an unfinished file: the session folder it may be salvaged from */
+    const char *folder;    /* of an unfinished file: the session folder that it can be salvaged from */
     uint32_t cpus;         /* 0: not known */
     const char *kernel, *system, *revision, *gpus; /* NULL: not known */
     double memory_bytes;   /* of the machine; NaN: not known */
-    tare__peaks peaks;          /* what it can do at best; NaN: not measured */
-    int64_t attached;      /* pid of a process that ran already; 0: it was launched */
-    bool oom_killed;       /* the kernel killed a process of it for want of memory */
+    tare__peaks peaks;          /* measured peak rates of the machine; NaN: not measured */
+    int64_t attached;      /* pid of the process that was attached to; 0: the program was launched */
+    bool oom_killed;       /* the kernel killed one of its processes: out of memory */
     uint64_t start_realtime_ns; /* since 1970; 0: not known */
-    double elapsed_ns;     /* to the end, or to the last thing recorded when the file is unfinished */
-    bool finished;         /* it has its END block */
+    double elapsed_ns;     /* to the end, or to the last recorded event when the file is unfinished */
+    bool finished;         /* the file has an END block */
     bool salvaged;         /* finished by a later command after the collector was killed */
     bool clock_known;      /* else "nanoseconds" are ticks of an unknown length, and a note says so */
     int status;            /* exit status as `tare run` returned it; -1: not known */
     int signal;            /* that ended the program; 0: none or not known */
     uint64_t spans;        /* read: nested and complete */
     uint64_t dropped_spans, dropped_others; /* all threads, and those that never got a chunk */
-    uint64_t rotated_spans;     /* taken out by --max-size or --last */
-    double rotated_before_at_ns; /* what lies before is not complete; NaN: nothing was taken out */
+    uint64_t rotated_spans;     /* removed by --max-size or --last */
+    double rotated_before_at_ns; /* data before this instant is incomplete; NaN: nothing was removed */
     uint64_t refused_space, refused_abi, refused_system, refused_copy; /* processes that could not join */
     uint64_t left_running; /* recorded processes still running when it ended */
-    const char *write_error; /* a sentence; NULL: none */
-    uint64_t damaged_blocks, damaged_bytes, damaged_spans; /* spans: as far as their headers could be read */
+    const char *write_error; /* a sentence; NULL: no error */
+    uint64_t damaged_blocks, damaged_bytes, damaged_spans; /* spans: as far as block headers were readable */
     uint64_t unknown_blocks;
-    uint64_t names_refused; /* names that found no room in a process's table */
-    const char *const *notes; /* sentences on what is missing or was folded, most important first */
+    uint64_t names_refused; /* names that did not fit in a process's table */
+    const char *const *notes; /* sentences on missing or truncated data, most important first */
     size_t n_notes;
 } tare__run_table;
 
 /* ---- span tree: depth first, siblings by total descending ---------------------------------------- */
 /* Rows of one process or thread; none when analyzed BY_RUN. By total descending. */
 typedef struct tare__group_row {
-    const char *name;     /* of the process or thread, for people */
+    const char *name;     /* display name of the process or thread */
     uint32_t process;     /* row in processes; TARE__NO_ROW when the file does not say */
     uint32_t thread;      /* row in threads; TARE__NO_ROW when BY_PROCESS */
     uint32_t first_row, n_rows; /* in spans */
@@ -100,25 +99,25 @@ typedef struct tare__span_row {
     const char *name;
     const char *file;  /* of the call site; NULL when not known */
     uint32_t line;
-    uint32_t kind;     /* tare_kind: SPAN, STEP, PHASE, …; 0: "(others)", the spans folded into one row */
+    uint32_t kind;     /* tare_kind: SPAN, STEP, PHASE, …; 0: "(others)", spans merged into one row */
     uint32_t group;    /* row in groups; TARE__NO_ROW when BY_RUN */
     uint32_t parent;   /* row; TARE__NO_ROW at the top */
     uint32_t depth;    /* 0 at the top */
     uint32_t n_rows;   /* rows below it, all levels: the next sibling is at index + 1 + n_rows */
     uint64_t calls;
     uint64_t still_open; /* of the calls: open at the end, counted up to there */
-    uint64_t end_lost;   /* … whose end is not known, counted up to where it was detected */
+    uint64_t end_lost;   /* … whose end is not known, counted up to where the loss was detected */
     uint64_t left_open;  /* … closed by the end of a span around them */
-    uint64_t continued;  /* spans here that go on with a call: it is counted where it began, as a whole */
-    double calls_ns;     /* of the calls counted here; more or less than the total where some are in parts */
+    uint64_t continued;  /* spans here that continue a call: the call is counted once, where it began */
+    double calls_ns;     /* duration of the calls counted here; differs from the total where calls are split */
     double total_ns;     /* as measured */
-    double self_ns;      /* total less direct children less the recorder's own cost; never below 0 */
-    double raw_self_ns;  /* total less direct children */
+    double self_ns;      /* total minus direct children minus the recorder's overhead; never below 0 */
+    double raw_self_ns;  /* total minus direct children */
     double share;        /* total over the sum of totals of all top-level rows; NaN when that is 0 */
     tare__durations each;
     const tare__number_row *numbers;
     size_t n_numbers;
-    bool inspection; /* tells shapes of an operator's calls (--shapes), which are told with the operators */
+    bool inspection; /* records shapes of an operator's calls (--shapes), which are reported with the operators */
 } tare__span_row;
 
 /* ---- steps and epochs ---------------------------------------------------------------------------- */
@@ -133,22 +132,22 @@ typedef struct tare__slow_step {
 
 /* Interval of a quantile, 95 % by order statistics. */
 typedef struct tare__step_interval {
-    double low_ns, high_ns; /* NaN when there are too few steps, or too many to keep each */
-    uint64_t needed;        /* too few: how many would do; else 0 */
+    double low_ns, high_ns; /* NaN when there are too few steps, or too many to keep every duration */
+    uint64_t needed;        /* too few: the number required; else 0 */
 } tare__step_interval;
 
 #define TARE__SLOWEST 5
 #define TARE__STEP_BINS 48
 
-/* How durations spread: bins of one width from the shortest on. */
+/* Distribution of durations: bins of equal width, starting at the shortest duration. */
 typedef struct tare__step_bins {
-    double from_ns, width_ns; /* NaN: none; width 0: all are equal, and in the first bin */
+    double from_ns, width_ns; /* NaN: no bins; width 0: all durations are equal, and in the first bin */
     uint64_t counts[TARE__STEP_BINS];
-    uint64_t over;            /* longer than the last bin reaches: a long tail would leave no room for the rest */
+    uint64_t over;            /* durations beyond the last bin: a long tail would compress all others into few bins */
 } tare__step_bins;
 
-/* What steps were made of in the course of the run: their phases where the trace has any, else the spans directly
- * inside them. A bin is one step, or as many neighbours as keep their number bounded. */
+/* Composition of steps over the run: their phases where the trace has any, else the spans directly inside them. A
+ * bin is one step, or several consecutive steps so that the number of bins stays bounded. */
 #define TARE__COURSE_BINS 128
 #define TARE__COURSE_PARTS 24
 
@@ -156,53 +155,53 @@ typedef struct tare__course_bin {
     uint64_t steps;
     double from_ns, to_ns;  /* first begin, last end */
     double total_ns;        /* of its steps */
-    const double *parts_ns; /* as `parts`; what is left of total is in none */
+    const double *parts_ns; /* indexed as `parts`; the remainder of the total is in no part */
 } tare__course_bin;
 
-/* How names of spans begin in which the host waits for a GPU, a checkpoint is written, workers of a loader are started
- * or ended. */
+/* Prefixes of the names of spans in which the host waits for a GPU, a checkpoint is written, or loader workers are
+ * started or stopped. */
 #define TARE__SYNC       "sync: "
 #define TARE__CHECKPOINT "checkpoint: "
 #define TARE__WORKERS    "workers: "
-bool tare__span_is_told(const char *name); /* one of the last two: rules of their own tell of them */
+bool tare__span_is_told(const char *name); /* one of the last two, which have separate rules */
 
 typedef struct tare__step_course {
-    const char *const *parts; /* names, by total descending; NULL: those of further names */
+    const char *const *parts; /* names, by total descending; NULL: all further names */
     size_t n_parts;
-    bool phases; /* they are, and waits for a GPU outside of phases */
+    bool phases; /* parts are phases, and waits for a GPU outside of phases */
     const tare__course_bin *bins; /* in the order in which steps ended on their threads */
-    size_t n_bins;            /* 0: none was kept */
+    size_t n_bins;            /* 0: not kept */
 } tare__step_course;
 
 typedef struct tare__step_row {
     const char *name;
     uint32_t group;      /* row in groups; TARE__NO_ROW when BY_RUN */
-    uint64_t count;      /* finished ones; the figures are of these */
-    uint64_t job_count;  /* the same, but what all ranks of a job do together counts once */
-    uint64_t ranks;      /* that ran them; 0: none is known */
+    uint64_t count;      /* finished steps; the figures are of these */
+    uint64_t job_count;  /* the same, but a step that all ranks of a job run together counts once */
+    uint64_t ranks;      /* number of ranks that ran them; 0: not known */
     uint64_t unfinished; /* open at the end, or end lost */
     uint64_t partial;    /* of `count`: their begin was not recorded */
     double total_ns;
-    uint64_t timed;      /* of `count`: those that durations are of, the whole ones; all where none is whole … */
+    uint64_t timed;      /* of `count`: basis of the durations: complete steps, or all if none is complete … */
     double timed_ns;     /* … and their total */
     tare__durations each;
     bool exact;          /* quantiles of all durations; else of a histogram, off by at most 0.4 % */
     tare__step_interval p50, p95;
-    double per_second;   /* job_count over the time in them, those that ran at once counted once; NaN when that is 0 */
+    double per_second;   /* job_count over the time in steps, concurrent steps counted once; NaN when that is 0 */
     double first_ns;     /* the earliest step … */
     bool first_timed;    /* … is one of `timed` … */
     double rest_p50_ns;  /* … and the median of the other timed ones; NaN when there are none */
-    double from_first_ns;  /* from the first step's begin to the last one's end, of all threads that ran any … */
-    double between_ns;     /* … of it: in none of them … */
-    double between_forward_ns, between_told_ns; /* … in which models computed; in loaders and checkpoints … */
-    double longest_gap_ns; /* … the longest stretch of that, and how many there are */
+    double from_first_ns;  /* from the first step's begin to the last step's end, of all threads that ran steps … */
+    double between_ns;     /* … of that: outside of steps … */
+    double between_forward_ns, between_told_ns; /* … of that: in forward passes; in loaders and checkpoints … */
+    double longest_gap_ns; /* … the longest gap, and the number of gaps */
     uint64_t gaps;
-    double rest_min_ns;  /* … and the fastest of them; NaN when there are none, or too many to keep apart */
+    double rest_min_ns;  /* … and the fastest of them; NaN when there are none, or too many to keep every duration */
     tare__slow_step slowest[TARE__SLOWEST]; /* slowest first */
     size_t n_slowest;
     tare__step_bins bins;
     tare__step_course course;
-    const tare__number_row *numbers; /* attached to it or to spans inside */
+    const tare__number_row *numbers; /* attached to the step or to spans inside it */
     size_t n_numbers;
 } tare__step_row;
 
@@ -210,10 +209,10 @@ typedef struct tare__step_row {
 typedef struct tare__aggregate_row { /* by total descending */
     const char *name, *file; /* file: NULL when not known */
     uint32_t line;
-    uint32_t every;    /* one in so many is timed; 1: all */
+    uint32_t every;    /* one in `every` calls is timed; 1: all */
     uint64_t calls, timed;
-    bool estimated;    /* timed < calls: total is the mean of the timed ones times calls */
-    double total_ns;   /* NaN when none was timed */
+    bool estimated;    /* timed < calls: total is the mean of the timed calls times calls */
+    double total_ns;   /* NaN: no call was timed */
     tare__durations each;
 } tare__aggregate_row;
 
@@ -230,14 +229,14 @@ typedef struct tare__mark_row { /* by first time */
     double first_at_ns, last_at_ns;
 } tare__mark_row;
 
-/* What hooks into libraries know of the program: a setting, a place in its source. No mark or counter of the program
- * itself makes one. One row for each process, key, file, line and text; by first time. */
+/* What hooks into libraries report about the program: a setting, a source location. Marks and counters of the
+ * program itself never create a fact. One row for each process, key, file, line and text; by first time. */
 typedef struct tare__fact_row {
     const char *key;
     const char *file, *text; /* NULL: none */
     uint32_t line;           /* 0: none */
     uint32_t process;        /* row in processes; TARE__NO_ROW when the file does not say */
-    uint64_t count;          /* how often it was told */
+    uint64_t count;          /* how often it was recorded */
     double value, first, min, mean, max; /* value: the last one; NaN: none */
     double first_at_ns, last_at_ns;
 } tare__fact_row;
@@ -259,11 +258,11 @@ typedef struct tare__process_row { /* in order of appearance */
     int64_t pid, parent_pid;  /* 0: not known */
     int64_t inner_pid;        /* as it sees itself, where that differs; else 0 */
     const char *command;      /* one line; NULL when not known */
-    const char *label;        /* for people: "rank 1 (python train.py)" where it has a rank; else as command */
+    const char *label;        /* display name: "rank 1 (python train.py)" where it has a rank; else as command */
     bool has_rank, joined;
     uint64_t rank;            /* in a distributed job */
-    const char *not_joined;   /* a sentence: why it was only seen; NULL when it joined */
-    const char *unreadable;   /* a sentence: why its ring could not be read (on); NULL: it could */
+    const char *not_joined;   /* a sentence: why it did not join; NULL when it joined */
+    const char *unreadable;   /* a sentence: why its ring could not be read, or not to the end; NULL: it was read */
     double joined_at_ns, left_at_ns; /* NaN: not known */
     bool has_exit_status;
     int exit_status;          /* as of wait() */
@@ -272,7 +271,7 @@ typedef struct tare__process_row { /* in order of appearance */
     double busy_ns;
     uint64_t steps;           /* that ended */
     double steps_ns;          /* their time, … */
-    double backward_ns;       /* … and what of it was in the phase backward, where ranks wait for each other */
+    double backward_ns;       /* … and the part of it in the phase backward, where ranks wait for each other */
 } tare__process_row;
 
 typedef struct tare__thread_row { /* by process, then in order of appearance */
@@ -285,8 +284,8 @@ typedef struct tare__thread_row { /* by process, then in order of appearance */
     double first_at_ns, last_at_ns; /* NaN when no events were read */
     uint64_t dropped_spans, dropped_others;
     uint64_t unmatched_ends; /* ends of spans that were not open */
-    uint64_t lost_ends;      /* ends that found no room */
-    uint64_t lost_blocks;    /* known to be missing by their ordinals */
+    uint64_t lost_ends;      /* ends that could not be recorded: the ring was full */
+    uint64_t lost_blocks;    /* missing blocks, detected by gaps in their ordinals */
     uint64_t skipped_slots;
 } tare__thread_row;
 
@@ -295,32 +294,32 @@ typedef enum tare__direction { TARE__NO_DIRECTION, TARE__FORWARD, TARE__BACKWARD
 
 typedef struct tare__operator_row { /* by name, phase and direction; by self descending */
     const char *name;
-    const char *phase;    /* "forward", "optimizer", …; NULL: in none */
+    const char *phase;    /* "forward", "optimizer", …; NULL: outside of phases */
     tare__direction direction;
     uint64_t calls;
-    double total_ns;      /* of those not inside another of the same name */
-    double self_ns;       /* less what lies inside, less the recorder's own cost */
+    double total_ns;      /* of calls not inside another call of the same name */
+    double self_ns;       /* minus spans inside it, minus the recorder's overhead */
     double raw_self_ns;
     double share;         /* of the self time of all operators; NaN when that is 0 */
     tare__durations each;
     double step_self_ns;  /* self time inside of steps, … */
-    double per_step_ns;   /* … for each step that ended, … */
-    double step_share;    /* … of the time of these; NaN: there are no steps */
-    const char *module;   /* its nearest module, when all calls are in one; NULL */
-    uint32_t modules;     /* how many different ones; 0: none is known */
-    const char *pair;     /* of a forward operator what the backward pass calls for it, and the other way round; NULL */
-    uint64_t paired;      /* of the calls: whose counterpart is known */
-    double pair_total_ns; /* total of the counterparts; NaN: none is known */
-    const char *unpaired; /* of a node of the backward pass: why calls have no counterpart; NULL: all have */
+    double per_step_ns;   /* … divided by the number of steps that ended, … */
+    double step_share;    /* … as a share of their time; NaN: there are no steps */
+    const char *module;   /* its nearest module, when all calls are in one; else NULL */
+    uint32_t modules;     /* number of different modules; 0: not known */
+    const char *pair;     /* of a forward operator its backward node, and vice versa; NULL: not known */
+    uint64_t paired;      /* of the calls: those whose counterpart is known */
+    double pair_total_ns; /* total of the counterparts; NaN: not known */
+    const char *unpaired; /* of a backward node: why calls have no counterpart; NULL: all have one */
     const char *shapes;   /* of its tensors, the most frequent first: "f32[8,64] f32[64,64] x12; …"; NULL */
-    double bytes;         /* of all calls, an estimate: its tensors' sizes; NaN: not known */
+    double bytes;         /* of all calls, estimated from the sizes of its tensors; NaN: not known */
     double flops;         /* of all calls; NaN: not known, or there is no formula */
     double bytes_per_s, flops_per_s; /* of the total time */
-    double of_peak_flops; /* of what the machine can do in its type, at most 1; NaN: see of_peak_absent */
-    double of_peak_bytes; /* of what caches and memory can feed at its size, at most 1; NaN */
-    const char *of_peak_absent; /* why one of them is; NULL: both are known */
-    uint64_t recomputed;  /* of the calls: forward once more, in the backward pass */
-    const char *shapes_absent; /* why there are none of these; NULL: there are */
+    double of_peak_flops; /* share of the machine's peak for its type, at most 1; NaN: see of_peak_absent */
+    double of_peak_bytes; /* share of the bandwidth of caches and memory at its size, at most 1; NaN */
+    const char *of_peak_absent; /* why one of the two is absent; NULL: both are known */
+    uint64_t recomputed;  /* of the calls: forward operators run again during the backward pass */
+    const char *shapes_absent; /* why shapes, FLOPs and bytes are absent; NULL: they are known */
 } tare__operator_row;
 
 typedef struct tare__module_row { /* depth first, siblings by total descending */
@@ -329,12 +328,12 @@ typedef struct tare__module_row { /* depth first, siblings by total descending *
     uint32_t depth, n_rows; /* as of spans */
     uint64_t calls;
     double total_ns;
-    double self_ns;       /* less the modules inside it: its own operators are its own time */
-    double operators_ns;  /* of that: self time of the operators in it, less the recorder's own cost */
+    double self_ns;       /* minus the modules inside it; includes its operators */
+    double operators_ns;  /* of that: self time of its operators, minus the recorder's overhead */
     double share;         /* total over that of all modules at the top; NaN when that is 0 */
-    uint64_t backward_calls; /* nodes of the backward pass whose forward operator ran in it or below */
-    double backward_ns;   /* their total; NaN: none is known */
-    uint32_t first_operator, n_operators; /* in module_operators: of itself, not of modules inside */
+    uint64_t backward_calls; /* backward nodes whose forward operator ran in this module or below */
+    double backward_ns;   /* their total; NaN: not known */
+    uint32_t first_operator, n_operators; /* in module_operators: of the module itself, not of modules inside */
 } tare__module_row;
 
 typedef struct tare__module_operator_row { /* by module, then by total descending */
@@ -342,31 +341,31 @@ typedef struct tare__module_operator_row { /* by module, then by total descendin
     uint32_t module;      /* row in modules */
     tare__direction direction;
     uint64_t calls;
-    double total_ns, self_ns; /* self: NaN for a node of the backward pass, of which only the total is known */
+    double total_ns, self_ns; /* self: NaN for a backward node, of which only the total is known */
 } tare__module_operator_row;
 
-/* ---- metrics: what was sampled over time --------------------------------------------------------- */
-/* One stretch of a series. Values as the metric is shown: a gauge's value, a total's rate a second. */
+/* ---- metrics: sampled over time ------------------------------------------------------------------ */
+/* One interval of a series. Values as shown: the value of a gauge, the rate per second of a total. */
 typedef struct tare__metric_point {
     double at_ns;     /* start */
     double lasts_ns;
     double min, mean, max; /* mean: weighted by time */
 } tare__metric_point;
 
-/* Units of values, as shown: bytes, seconds of CPU a second ("cores"), shares, °C, W, Hz, counts; of totals a
- * second: B/s, cores, 1/s, W. */
+/* Units of values, as shown. Gauges: bytes, shares, °C, W, Hz, counts. Totals, per second: B/s, cores (CPU seconds
+ * per second), 1/s, W. */
 typedef enum tare__metric_unit {
     TARE__SHOW_COUNT, TARE__SHOW_BYTES, TARE__SHOW_SHARE /* 1 is 100 % */, TARE__SHOW_CORES, TARE__SHOW_SECONDS,
     TARE__SHOW_CELSIUS, TARE__SHOW_WATTS, TARE__SHOW_JOULES, TARE__SHOW_HERTZ, TARE__SHOW_BITS,
     TARE__SHOW_BYTES_PER_S, TARE__SHOW_PER_S,
-    /* Of columns only. */
+    /* For columns only. */
     TARE__SHOW_NS, TARE__SHOW_GRAMS, TARE__SHOW_GRAMS_PER_KWH, TARE__SHOW_FLOPS, TARE__SHOW_FLOPS_PER_S,
     TARE__SHOW_CHANGE, /* a share, with its sign: +12.3 %; of a column with `unit_by`, a difference */
     TARE__SHOW_P,      /* of a significance test */
     TARE__SHOW_DATE,   /* nanoseconds since 1970 */
-    TARE__SHOW_HASH,   /* a text of which people read the first digits */
-    TARE__SHOW_VARIES, /* the row says */
-    TARE__SHOW_NOTHING /* it has no unit */
+    TARE__SHOW_HASH,   /* a text; people are shown its first digits */
+    TARE__SHOW_VARIES, /* given by the row */
+    TARE__SHOW_NOTHING /* no unit */
 } tare__metric_unit;
 
 typedef struct tare__metric_row { /* by subject kind, owner, key, then metric */
@@ -378,12 +377,12 @@ typedef struct tare__metric_row { /* by subject kind, owner, key, then metric */
     uint32_t known;        /* tare__metric; TARE__METRIC_COUNT: of another version */
     tare__metric_unit unit; /* of min, mean, max, first, last and of points */
     tare__metric_unit total_unit; /* of total */
-    const char *absent;    /* why there are no values, or none any more; NULL: there are */
-    uint64_t n;            /* samples; 0: none, and all that follows is NaN */
-    double min, mean, max; /* of the gauge; of a total: of its rate a second between samples */
+    const char *absent;    /* why there are no values, or no further values; NULL: there are */
+    uint64_t n;            /* samples; 0: none, and the fields below are NaN */
+    double min, mean, max; /* of the gauge; of a total: of its rate per second between samples */
     double max_at_ns;
     double first, last;    /* of a gauge */
-    double total;          /* of a total: what was added from the first sample to the last; else NaN */
+    double total;          /* of a total: growth from the first sample to the last; else NaN */
     double from_ns, to_ns; /* first and last sample */
     const tare__metric_point *points; /* in order, at most TARE__POINTS_MAX; NULL: too many series to keep them */
     size_t n_points;
@@ -392,43 +391,43 @@ typedef struct tare__metric_row { /* by subject kind, owner, key, then metric */
 
 /* ---- phases of the run: startup, steady state, shutdown ------------------------------------------------------ */
 typedef struct tare__phase {
-    double from_ns, to_ns; /* instants of the run; NaN: not known, or there is none */
+    double from_ns, to_ns; /* instants of the run; NaN: not known, or the phase does not exist */
     const char *how;       /* a sentence: how its bounds were found, or why they are not known */
 } tare__phase;
 
 typedef struct tare__import_row { /* by time descending */
     const char *module;    /* top-level name: "torch" */
     double from_ns;        /* when the first import of it began */
-    double total_ns;       /* what no other import shares; 0: only inside of others */
+    double total_ns;       /* time not shared with another import; 0: only imported inside of others */
 } tare__import_row;
 
-/* The three follow each other and fill the run, but for what is not known. Steady state is always known: where nothing
- * tells the phases apart, it is the whole run. */
+/* The three phases are contiguous and cover the run, except for unknown parts. Steady state is always known: it is
+ * the whole run where the phases cannot be distinguished. */
 typedef struct tare__phase_table {
     tare__phase startup, steady, shutdown;
     /* Parts of startup that add up to it. NaN: not known. */
     double interpreter_ns; /* until the first Python interpreter was ready */
-    double imports_ns;     /* … and was importing */
+    double imports_ns;     /* … and was importing modules */
     double preparation_ns; /* the rest: data, model, device context */
     double warm_up_ns;     /* steps before the first steady one */
     uint64_t warm_up_steps;
     double compile_ns;     /* of preparation and warm-up: torch.compile; NaN: none */
     const tare__import_row *imports; /* of the whole run */
     size_t n_imports;
-    bool imports_known;    /* a Python process told of its imports */
+    bool imports_known;    /* a Python process recorded its imports */
 } tare__phase_table;
 
-/* What the run used, one figure each, whoever measured it. NaN: absent; why is in `absent`. */
+/* Resource usage of the run, one figure each, regardless of source. NaN: absent; the reason is in `absent_…`. */
 typedef struct tare__usage_table {
     double cpu_seconds;      /* of all processes, user and system */
     double user_seconds, system_seconds;
     double cores_mean, cores_max; /* cores in use */
-    double cores_allowed;    /* by affinity and container: what 100 % is */
+    double cores_allowed;    /* by affinity and container: the reference for 100 % */
     double rss_peak_bytes;   /* of the largest process, by high-water mark */
-    bool rss_peak_at_least;  /* a process may have grown further between its last sample and its end */
+    bool rss_peak_at_least;  /* a process may have grown after its last sample */
     const char *rss_peak_process; /* its name; NULL: not known */
     double rss_peak_at_ns;   /* of the sample that first showed it; NaN: only known at the end */
-    double tree_rss_max_bytes; /* all processes together, at a tick */
+    double tree_rss_max_bytes; /* all processes together, in one sample */
     double memory_allowed_bytes; /* by container or machine */
     double io_read_bytes, io_write_bytes, disk_read_bytes, disk_write_bytes;
     double net_received_bytes, net_sent_bytes; /* of the machine */
@@ -440,32 +439,32 @@ typedef struct tare__usage_table {
     const char *absent_cpu, *absent_memory, *absent_disk, *absent_energy, *absent_gpu; /* NULL: not absent */
 } tare__usage_table;
 
-/* Which span was open, innermost, on a thread of the run at an instant: for peaks. */
+/* The innermost span open on a thread of the run at an instant: used for peaks. */
 typedef struct tare__open_at {
     const char *span;   /* NULL: none */
     uint32_t row;       /* in spans; TARE__NO_ROW */
 } tare__open_at;
 
-/* ---- samples: how long single calls or steps took, in order, where they were asked for ----------------------- */
+/* ---- samples: durations of single calls or steps, in order, where requested ---------------------------------- */
 typedef enum tare__sampled {
     TARE__SAMPLED_SPAN,     /* name: its path, "train/forward" */
     TARE__SAMPLED_STEP, TARE__SAMPLED_EPOCH,
-    TARE__SAMPLED_OPERATOR, /* its self time, as measured; wherever it ran */
+    TARE__SAMPLED_OPERATOR, /* self time as measured, at any place in the tree */
     TARE__SAMPLED_LAYER,    /* a module */
     TARE__SAMPLED_KERNEL,   /* on a GPU's track */
     TARE__SAMPLED_TASK, TARE__SAMPLED_REQUEST, TARE__SAMPLED_TRACK, /* complete spans on other tracks */
     TARE__SAMPLED_COUNTER   /* its values */
 } tare__sampled;
 
-/* A sample is of one call; of what runs inside of steps, of one step in which it ran. Where there are too many, it is
- * the mean of two, four, eight, … that follow each other. */
+/* A sample is the duration of one call; inside of steps, the time within one step. Where there are too many, a
+ * sample is the mean of 2, 4, 8, … consecutive ones. */
 typedef struct tare__sample_row { /* by total descending */
     tare__sampled of;
     const char *name;
     bool per_step;
     uint64_t calls;     /* that ended */
     double total_ns;    /* of these; NaN of a counter */
-    uint64_t each;      /* calls, or steps, behind a sample */
+    uint64_t each;      /* calls, or steps, per sample */
     const double *values;
     size_t n;
 } tare__sample_row;
@@ -484,34 +483,34 @@ typedef struct tare__finding { /* worst first */
     tare__severity severity;
     const char *title;    /* a short sentence without full stop, with the main number */
     const char *evidence; /* sentences with numbers */
-    const char *advice;   /* sentences: what to do */
-    double gain;          /* upper bound of the share of steady-state time that the advice saves, 0..1; NaN: none */
-    const char *gain_how; /* how that was derived, or why there is none */
-    double from_ns, to_ns; /* where it holds; NaN: everywhere */
+    const char *advice;   /* sentences: the recommended action */
+    double gain;          /* upper bound of the share of steady-state time that the advice saves, 0..1; or NaN */
+    const char *gain_how; /* how the gain was derived, or why it is not known */
+    double from_ns, to_ns; /* when it applies; NaN: the whole run */
     const tare__evidence *figures;
     size_t n_figures;
     const char *source;   /* of a user's rule: file:line; NULL: built in */
 } tare__finding;
 
-/* ---- the tare line ------------------------------------------------------------------------------- */
+/* ---- overhead of Tare ---------------------------------------------------------------------------- */
 typedef struct tare__own_table {
     uint64_t spans, chained_spans; /* by begin and end; by next */
     uint64_t marks, counters, numbers, complete_spans;
     uint64_t aggregate_calls, aggregate_timed;
     double pair_ns, inner_ns, next_ns, aggregate_ns; /* NaN: not calibrated */
-    double own_ns;       /* the recorder's time in the program: events times their cost; NaN: not known */
-    double taken_off_ns; /* of that, taken off self times */
+    double own_ns;       /* the recorder's time in the program: number of events times their cost; NaN: not known */
+    double taken_off_ns; /* of that, subtracted from self times */
     double collector_cpu_ns; /* NaN: the file has no end */
-    double sampler_cpu_ns;   /* of that: looking at program and machine; NaN: nothing was sampled, or no end */
-    double interval_ns, longest_interval_ns; /* between samples: as asked for, and at the longest; NaN: none */
-    double recorded_ns;  /* of all threads, from the first event of each to its last */
-    double share;        /* own_ns of recorded_ns; NaN when either is not known */
+    double sampler_cpu_ns;   /* of that: samplers; NaN: nothing was sampled, or no end */
+    double interval_ns, longest_interval_ns; /* sampling interval: configured, and the longest one; NaN: none */
+    double recorded_ns;  /* of all threads, each from its first event to its last */
+    double share;        /* own_ns as a share of recorded_ns; NaN when either is not known */
 } tare__own_table;
 
 struct tare__analysis;
-/* The fact of a key that was told last; NULL: none. */
+/* The last recorded fact with a key; NULL: none. */
 const tare__fact_row *tare__fact_find(const struct tare__analysis *of, const char *key);
-/* Values and counts of all facts of a key in one row; false: there are none. */
+/* Values and counts of all facts with a key, combined in one row; false: there are none. */
 bool tare__fact_sum(const struct tare__analysis *of, const char *key, tare__fact_row *sum);
 
 typedef struct tare__analysis {
@@ -547,50 +546,49 @@ typedef struct tare__analysis {
     size_t n_threads;
     const tare__metric_row *metrics;
     size_t n_metrics;
-    const tare__sample_row *samples; /* none unless asked for */
+    const tare__sample_row *samples; /* empty unless requested */
     size_t n_samples;
     tare__usage_table usage;
     tare__phase_table phases;
-    const struct tare__analysis *whole; /* of tables that were restricted to steady state: those of the run; else
-                                         * NULL */
-    const struct tare__analysis *ranks; /* for rules: the same of each process that has steps, with its workers … */
-    size_t n_ranks;                     /* … where there are several; else 0 */
+    const struct tare__analysis *whole; /* of tables restricted to steady state: those of the whole run; else NULL */
+    const struct tare__analysis *ranks; /* for rules: the tables of each process that has steps, with its workers … */
+    size_t n_ranks;                     /* … if there are several; else 0 */
     const tare__finding *findings;
     size_t n_findings;
     tare__arena *arena; /* private */
 } tare__analysis;
 
-/* Reads the whole trace (rewinding it) into tables. 0; TARE_E_MEMORY or TARE_E_SYSTEM with a sentence. Damage
- * is no failure: it is told in run.notes. */
+/* Reads the whole trace (rewinding it) into tables. 0; TARE_E_MEMORY or TARE_E_SYSTEM with a sentence. Damage is not
+ * a failure: run.notes reports it. */
 int tare__analyze(struct tare__trace *trace, const tare__analyze_options *options, tare__analysis **analysis,
                   tare__error *error);
 void tare__analysis_free(tare__analysis *analysis); /* NULL is fine */
 
-/* For machines, the same in every output: "gpu_process", "total", "critical". NULL: of another version. */
+/* Machine-readable words, the same in every output: "gpu_process", "total", "critical". NULL: of another version. */
 const char *tare__subject_word(uint32_t subject);  /* tare__subject_kind */
 const char *tare__metric_kind_word(uint32_t kind); /* tare__metric_kind */
 const char *tare__severity_word(tare__severity severity);
 
-/* The row of a metric of a subject: the first one of that kind when key is UINT64_MAX. NULL: not sampled. */
+/* The row of a metric of a subject; key UINT64_MAX: the first one of that kind. NULL: not sampled. */
 const tare__metric_row *tare__metric_row_of(const tare__analysis *analysis, tare__metric metric,
                                             tare__subject_kind subject, uint64_t key);
 
-/* ---- rules of the user's own: a small file, one a paragraph (docs/RULES.md) ------------------------- */
+/* ---- user rules: a small file, one rule per paragraph (docs/RULES.md) ------------------------------- */
 typedef struct tare__rules tare__rules;
-/* Parses text; `name` is for sentences. 0; TARE_E_INPUT with name, line and what was wrong; TARE_E_MEMORY. */
+/* Parses text; `name` is for messages. 0; TARE_E_INPUT with name, line and the error; TARE_E_MEMORY. */
 int tare__rules_parse(const char *text, size_t bytes, const char *name, tare__rules **rules, tare__error *error);
 void tare__rules_free(tare__rules *rules); /* NULL is fine */
 
-/* ---- timeline: spans as boxes for drawing, merged where they are too small to be seen --------------------- */
-/* A box is a span, or several neighbours of one level that were merged. */
+/* ---- timeline: spans as boxes for drawing, merged where they are too small -------------------------------- */
+/* A box is one span, or several merged adjacent spans of one level. */
 typedef struct tare__box {
     uint32_t lane;      /* in lanes */
     uint32_t depth;
-    uint32_t name;      /* in names: of the span; of merged ones the name with the most time */
+    uint32_t name;      /* in names: of the span; of merged spans the name with the most time */
     uint64_t calls;     /* 1: one span */
     double at_ns, lasts_ns;
-    double busy_ns;     /* of merged ones: sum of their durations; else = lasts_ns */
-    bool mixed;         /* merged ones of several names */
+    double busy_ns;     /* of merged spans: sum of their durations; else = lasts_ns */
+    bool mixed;         /* merged spans of several names */
 } tare__box;
 
 typedef struct tare__lane { /* by process, then thread or track */
@@ -602,7 +600,7 @@ typedef struct tare__lane { /* by process, then thread or track */
     uint64_t spans;       /* in it, before merging */
 } tare__lane;
 
-typedef struct tare__counter_line { /* a counter of the program: min and max a stretch */
+typedef struct tare__counter_line { /* a counter of the program: min and max for each interval */
     const char *name;
     const tare__metric_point *points;
     size_t n_points;
@@ -618,9 +616,9 @@ typedef struct tare__timeline {
     const tare__counter_line *counters;
     size_t n_counters;
     uint64_t spans;        /* in the boxes */
-    uint64_t merged_spans; /* of these: in boxes of more than one */
-    uint64_t left_out_spans; /* deeper or more lanes than are kept */
-    double resolution_ns;  /* shorter ones may be merged */
+    uint64_t merged_spans; /* of these: in boxes of several spans */
+    uint64_t left_out_spans; /* dropped: too deep, or on lanes beyond the maximum */
+    double resolution_ns;  /* shorter spans may be merged */
     tare__arena *arena;    /* private */
 } tare__timeline;
 
@@ -628,7 +626,7 @@ typedef struct tare__timeline {
 int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__timeline **timeline,
                            tare__error *error);
 void tare__timeline_free(tare__timeline *timeline); /* NULL is fine */
-/* The innermost box over an instant on the lane that is busiest then; row is TARE__NO_ROW. */
+/* The innermost box at an instant on the lane that is busiest then; row is TARE__NO_ROW. */
 tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_ns);
 
 #include "analyze/schema/schema.h"

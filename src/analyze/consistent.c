@@ -1,6 +1,6 @@
-/* consistent: looks in every table of an analysis for figures that cannot be true together: a part larger than its
- * whole, a share above 1, quantiles out of order, more time than there was. Pure; owned by the calling thread.
- * Must not know how tables are made: it is the check on what makes them. */
+/* consistent: checks every table of an analysis for contradictory figures: a part larger than its whole, a share above
+ * 1, quantiles out of order, more time than elapsed. Pure; owned by the calling thread.
+ * Must not know how tables are made: it checks their result. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "consistent.h"
 
-/* Sums of many rounded values, and a clock that is adjusted while it runs. */
+/* Allows for sums of many rounded values, and for a clock that is adjusted during the run. */
 #define ROUNDING 1e-6
 #define SLACK_NS 2e3
 
@@ -17,7 +17,7 @@ typedef struct checked {
     tare__contradictions *out;
 } checked;
 
-/* `part` may be at most `whole`; what is absent contradicts nothing. */
+/* `part` may be at most `whole`; absent values contradict nothing. */
 static bool fits(double part, double whole, double slack)
 {
     return !(part > whole + fabs(whole) * ROUNDING + slack);
@@ -67,7 +67,7 @@ static void check_durations(checked *c, const tare__durations *each, double tota
                name, each->max_ns, total);
 }
 
-/* Threads at once: no more than there were in all. */
+/* Concurrent threads: at most the number of all threads. */
 static double time_of_all(const tare__analysis *of)
 {
     return of->run.elapsed_ns * (double)(of->n_threads ? of->n_threads : 1);
@@ -154,7 +154,7 @@ static void check_modules(checked *c)
     }
 }
 
-/* Work on one stream of a GPU is done one after the other; a track of another name may be of a whole device. */
+/* Work on one GPU stream is sequential; a track with another name may represent a whole device. */
 static void check_tracks(checked *c)
 {
     const tare__analysis *of = c->of;

@@ -1,4 +1,4 @@
-/* consistent: figures of an analysis that cannot be true together.
+/* consistent: detects contradictory figures of an analysis.
  * Pure; owned by the calling thread.
  * Must not know how tables are made. */
 #ifndef TARE_ANALYZE_CONSISTENT_H
@@ -8,10 +8,10 @@
 
 typedef struct tare__contradictions {
     size_t n;
-    char first[320]; /* the first of them, half a sentence */
+    char first[320]; /* the first one, half a sentence */
 } tare__contradictions;
 
-/* Counts what cannot be: a part larger than its whole, a share above 1, a rate above the machine's peak, … */
+/* Counts contradictions: a part larger than its whole, a share above 1, a rate above the machine's peak, … */
 void tare__analyze_consistent(const tare__analysis *analysis, tare__contradictions *out);
 
 #endif

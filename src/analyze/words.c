@@ -1,4 +1,4 @@
-/* words: the words for kinds of subjects and metrics and for severities, the same in every output and in rules.
+/* words: names of kinds of subjects and metrics and of severities, the same in every output and in rules.
  * Constant; any thread.
  * Must not know output formats. */
 #include "analyze.h"

@@ -102,7 +102,7 @@ void tare__redact(char *text)
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------ */
-/* Bytes of a colour sequence (ESC [ digits and semicolons m), as our own; or 0. */
+/* Bytes of a color sequence (ESC [ digits and semicolons m), as our own; or 0. */
 static size_t colour(const char *at, size_t left)
 {
     size_t n = 2;

@@ -97,7 +97,7 @@ void tare__text_free(tare__text *text)
 
 /* ---- columns --------------------------------------------------------------------------------------- */
 
-/* Bytes of the colour sequence that starts here (ESC [ digits and semicolons m), or 0. */
+/* Bytes of the color sequence that starts here (ESC [ digits and semicolons m), or 0. */
 static size_t colour_sequence(const char *bytes, size_t length)
 {
     if (length < 3 || bytes[0] != '\x1b' || bytes[1] != '[')

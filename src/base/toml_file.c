@@ -1,5 +1,5 @@
-/* toml_file: reads settings files whole, if they are to be trusted, and says what is wrong with a setting. Owned by the
- * calling thread. Must not know which settings there are. */
+/* toml_file: reads settings files completely if they are trusted, and reports what is wrong with a setting.
+ * Owned by the calling thread. Must not know which settings there are. */
 #define _GNU_SOURCE
 #include "base/base.h"
 

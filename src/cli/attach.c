@@ -1,4 +1,4 @@
-/* attach: `tare attach`: looks at a process that runs already, until it ends or Ctrl-C, and shows the summary.
+/* attach: `tare attach`: samples a running process until it ends or Ctrl-C, and shows the summary.
  * One thread.
  * Must not know how anything is measured. */
 #define _GNU_SOURCE
@@ -49,7 +49,7 @@ static int read_pid(const tare__cli_words *words, pid_t *pid, tare__error *error
     return 0;
 }
 
-/* Behind the command's name, which may hold anything, in parentheses: state, six numbers, flags. */
+/* After the command's name, which is in parentheses and may contain anything: state, six numbers, flags. */
 static bool is_kernel_thread(pid_t pid)
 {
     char path[64], line[1024];

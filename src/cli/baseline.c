@@ -1,4 +1,4 @@
-/* baseline: `tare baseline save`: keeps the figures of one run or several, for checks and comparisons to come.
+/* baseline: `tare baseline save`: saves the figures of one or more runs for later checks and comparisons.
  * One thread.
  * Must not know how figures are made. */
 #include "cli.h"

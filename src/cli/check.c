@@ -1,6 +1,6 @@
-/* check: `tare check`: holds runs against a baseline and thresholds; ends with 1 when something got worse.
+/* check: `tare check`: compares runs with a baseline and thresholds; exits with 1 if something got worse.
  * One thread.
- * Must not know how the answer is found, nor how it is laid out. */
+ * Must not know how the result is found, nor how it is laid out. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -20,7 +20,7 @@
 
 #define ME          "tare check"
 #define DRIFT_FEW   5u /* revisions */
-#define RERUNS_MANY 5u /* what makes significance possible against a baseline of several runs */
+#define RERUNS_MANY 5u /* enough for a significant result against a baseline of several runs */
 
 enum {
     CHECK_BASELINE,
@@ -125,7 +125,7 @@ static tare__check_options options_of(const check_settings *settings)
     return (tare__check_options){settings->thresholds, settings->n_thresholds, settings->gate, settings->all};
 }
 
-/* Another `times` runs, held against the same baseline. */
+/* Runs the command `times` more times and compares with the same baseline. */
 static int ask_again(const check_settings *settings, tare__check *check, unsigned times, tare__error *error)
 {
     tare__check_options options = options_of(settings);
@@ -143,7 +143,8 @@ static int ask_again(const check_settings *settings, tare__check *check, unsigne
     return status;
 }
 
-/* Runs of a baseline are held against runs; a single run's own samples against those of one run at a time. */
+/* A baseline of several runs is compared with runs; the samples of a single run are compared with those of one run at a
+ * time. */
 static int confirm(const check_settings *settings, tare__check *check, tare__error *error)
 {
     bool many = check->base && check->base->runs > 1;
@@ -191,11 +192,11 @@ static int show_answer(const check_settings *settings, const tare__check *check,
     return status;
 }
 
-/* The summary of a job has room for those of all its steps. */
+/* The file is appended to: the summary of a job contains those of all its steps. */
 static int append_summary(const tare__text *text, const char *path, tare__error *error)
 {
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-    int failure = fd < 0 ? errno : 0; /* ENXIO: a pipe that nobody reads, which is not waited for */
+    int failure = fd < 0 ? errno : 0; /* ENXIO: a pipe without a reader, which is not waited for */
     if (fd >= 0)
         fcntl(fd, F_SETFL, O_APPEND);
     if (fd >= 0)
@@ -256,9 +257,9 @@ static int show(const check_settings *settings, const tare__check *check, const 
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------- */
-/* A baseline that was saved once grows old with its machine: recent runs show whether it has. Those that cannot be
- * read are no failure of the check. */
+/* ---- the command ----------------------------------------------------------------------------------------------- */
+/* A saved baseline may become outdated as its machine changes: recent runs show whether it has. If they cannot be read,
+ * the check does not fail. */
 static void check_drift(const check_settings *settings, tare__check *check)
 {
     tare__check_options options = options_of(settings);
@@ -284,7 +285,7 @@ static int check(const check_settings *settings, const tare__figures *base, cons
     int status = tare__check_figures(base, head, &options, &made, error);
     if (status)
         return tare__cli_load_exit(status);
-    /* That the command cannot be run again clears nothing. */
+    /* A failed rerun must not clear a figure. */
     if (confirm(settings, made, error))
         tare__check_fail_again(made, error->text);
     if (made->unconfirmed && (settings->quiet || settings->json || settings->output))
@@ -299,7 +300,7 @@ static int check(const check_settings *settings, const tare__figures *base, cons
     return status || !passed ? TARE__EXIT_FAILED : TARE__EXIT_OK;
 }
 
-/* Without a baseline: recent runs of the history, unless limits are all that was asked for. */
+/* Without a baseline: recent runs of the history, unless only limits were given. */
 static int load_window(const check_settings *settings, const tare__figures *head, tare__check_window *window,
                        tare__error *error)
 {

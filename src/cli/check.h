@@ -1,6 +1,6 @@
-/* check: what the files of `tare check` share: its settings, where they come from, and running a command again.
+/* check: declarations shared by the files of `tare check`: its settings, their sources, and rerunning a command.
  * One thread.
- * Must not know how the answer is found. */
+ * Must not know how the result is found. */
 #ifndef TARE_CLI_CHECK_H
 #define TARE_CLI_CHECK_H
 
@@ -11,42 +11,42 @@
 
 typedef struct tare__cli_check_settings {
     const char *baseline, *rerun, *junit, *markdown, *output;
-    char *baseline_of_file; /* NULL: no file names one */
+    char *baseline_of_file; /* NULL: not set by a file */
     const char *store;
-    uint64_t window; /* revisions of the history to compare with; 0: not asked for */
+    uint64_t window; /* revisions of the history to compare with; 0: not given */
     bool no_history;
-    unsigned reruns; /* 0: as many as the baseline asks for */
-    double gate;     /* NaN: by machine */
+    unsigned reruns; /* 0: as many as the baseline requires */
+    double gate;     /* NaN: depends on the machine */
     bool all, json, github, quiet;
-    tare__threshold *thresholds; /* those of files first: the last one that names a figure counts */
+    tare__threshold *thresholds; /* those of files first: the last one for a figure takes precedence */
     size_t n_thresholds, room;
 } tare__cli_check_settings;
 
-/* One threshold more. 0, or a status with a sentence. */
+/* Adds a threshold. 0, or a status with a message. */
 int tare__cli_check_threshold(tare__cli_check_settings *settings, const char *name, const char *limit,
                               const char *what, tare__error *error);
 int tare__cli_check_gate(tare__cli_check_settings *settings, const char *argument, const char *what,
                          tare__error *error);
 int tare__cli_check_reruns(tare__cli_check_settings *settings, const char *argument, const char *what,
                            tare__error *error);
-/* What stands in [tool.tare.check] of ./pyproject.toml and in [check] of ./tare.toml, which goes before it. */
+/* Reads [tool.tare.check] of ./pyproject.toml and [check] of ./tare.toml, which takes precedence. */
 int tare__cli_check_read_files(tare__cli_check_settings *settings, tare__error *error);
 
-/* Recent runs of the same command on the same machine: of each revision one sample, the median of its runs. */
+/* Recent runs of the same command on the same machine: one sample per revision, the median of its runs. */
 #define TARE__CHECK_WINDOW 10u
 typedef struct tare__check_window {
-    tare__figures *figures; /* NULL: there are none */
+    tare__figures *figures; /* NULL: none */
     size_t n;               /* revisions */
     uint64_t oldest_ns;
     char name[80];
 } tare__check_window;
-/* At most so many revisions before the runs of `head`, of the default branch where the history has some. 0 with or
- * without any; a status with a sentence when the history cannot be read. */
+/* At most this many revisions before the runs of `head`, of the default branch if the history has some. 0, even if
+ * there are none; a status with a message if the history cannot be read. */
 int tare__cli_check_window(const char *setting, const tare__figures *head, size_t most, tare__check_window *out,
                            tare__error *error);
 
-/* Runs the shell's command `times` times under `tare run`, its output on standard error, and reads the figures. 0, or
- * a status with a sentence: the command failed, or could not be run. */
+/* Runs the shell command `times` times under `tare run`, with its output on standard error, and reads the figures. 0,
+ * or a status with a message: the command failed, or could not be run. */
 int tare__cli_check_again(const char *command, unsigned times, tare__figures **figures, tare__error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* check_again: runs a command again under `tare run`, so that a check can ask twice before it fails.
- * One thread. The runs lie in a temporary folder that is removed.
+/* check_again: runs a command again under `tare run`, so that a check can confirm a failure.
+ * One thread. The runs are written to a temporary folder that is removed.
  * Must not know what is checked. */
 #define _GNU_SOURCE
 #include "check.h"
@@ -16,7 +16,7 @@
 #include "inputs.h"
 #include "tare.h"
 
-/* Its output is our standard error, since our standard output may be JSON. A rehearsal is no run for the history. */
+/* Its output goes to standard error, since standard output may be JSON. A rerun is not added to the history. */
 static int run_once(const char *trace, const char *command, tare__error *error)
 {
     char *words[] = {

@@ -1,5 +1,5 @@
-/* check_settings: what a check is told by files and words: thresholds, gate, baseline.
- * One thread. Texts that were read are kept to the end of the process: settings point into them.
+/* check_settings: settings of a check from files and options: thresholds, gate, baseline.
+ * One thread. Texts that were read are kept until the process ends: settings point into them.
  * Must not know how a check is made. */
 #define _GNU_SOURCE
 #include "check.h"
@@ -98,7 +98,7 @@ static int read_file(tare__cli_check_settings *settings, const char *file, const
     source from = {settings, file};
     char *text;
     size_t bytes;
-    const char *refused; /* the first reader of the file said so */
+    const char *refused; /* already reported by the first reader of the file */
     int status = tare__toml_file(file, &text, &bytes, &refused, error);
     if (!status && text)
         status = tare__toml_read(text, bytes, file, table, take_pair, &from, error);

@@ -1,4 +1,4 @@
-/* check_window: the recent runs of the history that a check compares with when no baseline is named.
+/* check_window: the recent runs of the history that a check compares with if no baseline is given.
  * One thread.
  * Must not know how a check is made, nor how runs are stored. */
 #define _GNU_SOURCE
@@ -12,14 +12,14 @@
 
 #define RUNS_SEARCHED 500u
 #define PATIENCE_MS   5000
-#define BRANCH_FEW    3u /* revisions of the default branch that are enough to leave others out */
+#define BRANCH_FEW    3u /* revisions of the default branch that are enough to exclude other branches */
 
 typedef struct window {
     tare__store *store;
     const tare__figures *head;
     tare__kept_list runs;     /* newest first */
-    const tare__kept **taken; /* of each revision its runs, together */
-    size_t *ends, n;          /* where each revision's runs end */
+    const tare__kept **taken; /* runs grouped by revision */
+    size_t *ends, n;          /* end of each revision's runs */
     bool main_only;
 } window;
 
@@ -41,14 +41,14 @@ static bool is_of_main(const char *revision)
     return branch && (strcmp(branch, " on main") == 0 || strcmp(branch, " on master") == 0);
 }
 
-/* Of another revision than the one that is checked, and of nothing but that revision. */
+/* Of another revision than the one that is checked, without uncommitted changes. */
 static bool is_candidate(const window *of, const tare__kept *run)
 {
     return run->dirty != 1 && !same_revision(run->revision, of->head->revision) &&
            (!of->main_only || is_of_main(run->revision));
 }
 
-/* The newest revisions, at most so many, each with all its runs. */
+/* The newest revisions, at most `most`, each with all its runs. */
 static void take_revisions(window *of, size_t most)
 {
     bool *done = calloc(of->runs.n + 1, sizeof *done);
@@ -70,7 +70,7 @@ static void take_revisions(window *of, size_t most)
     free(done);
 }
 
-/* The runs of one revision as one: the median of each figure. */
+/* Merges the runs of one revision: the median of each figure. */
 static int load_revision(const window *of, size_t from, size_t to, tare__figures **out, tare__error *error)
 {
     tare__figures **each = calloc(to - from, sizeof *each);

@@ -1,5 +1,5 @@
-/* clean: `tare clean`: saves what killed recordings left behind to their traces, and removes their session folders.
- * One thread. The only command that removes them at a user's word; reading a trace never does.
+/* clean: `tare clean`: saves the data of killed recordings to their traces, and removes their session folders.
+ * One thread. The only command that removes them on request; reading a trace never does.
  * Must not know what is in a session. */
 #define _GNU_SOURCE
 #include "cli.h"
@@ -22,8 +22,8 @@ static const tare__cli_option clean_options[] = {
 
 typedef struct clean_settings {
     bool all, dry_run;
-    const tare__cli_words *words; /* only these folders; none: every one */
-    bool *seen;                   /* of these */
+    const tare__cli_words *words; /* only these folders; empty: all */
+    bool *seen;                   /* which of these were found */
     tare__text out;
     unsigned failed;
 } clean_settings;
@@ -39,7 +39,7 @@ static int take_clean_option(void *context, int key, const char *argument, tare_
     return 0;
 }
 
-/* PLACE/tare-UID-XXXXXX, as it is listed, or with slashes behind it. */
+/* PLACE/tare-UID-XXXXXX as listed, possibly with trailing slashes. */
 static bool is_wanted(const clean_settings *settings, const char *path)
 {
     bool wanted = settings->words->count == 0;
@@ -52,7 +52,7 @@ static bool is_wanted(const clean_settings *settings, const char *path)
     return wanted;
 }
 
-/* Why it has to stay; false: it may go. */
+/* Writes the reason why it is kept; false: it may be removed. */
 static bool is_kept(const clean_settings *settings, const tare__leftover *left, const char *why, tare__text *reason)
 {
     switch (left->state) {
@@ -106,7 +106,7 @@ static void clean_one(void *context, const tare__leftover *found)
     tare__text_free(&reason);
 }
 
-/* Names that are no session folder of a killed recording. */
+/* Reports names that are not a session folder of a killed recording. */
 static void tell_unseen(clean_settings *settings)
 {
     for (int i = 0; i < settings->words->count; i++)

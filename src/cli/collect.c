@@ -1,6 +1,6 @@
 /* collect: the helper behind tare_start: serves one process at the other end of a socket.
- * One thread, a process of its own beside the program.
- * Must not print to standard output, which is the program's; a failure goes to standard error. */
+ * One thread, in a separate process next to the program.
+ * Must not print to standard output, which is the program's; a failure is reported on standard error. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -51,8 +51,8 @@ static const tare__cli_option options[] = {
     {"store", 0, "PLACE", "history to use", TARE__RECORDING_STORE},
 };
 
-/* Traces that the Python package makes for itself and removes at once lie in folders of theirs among temporary files:
- * they are no runs. */
+/* Temporary traces of the Python package, which it removes at once, are in folders tare-* of the temporary directory:
+ * they are not runs. */
 static bool is_passing(const char *trace)
 {
     const char *temporary = tare__temporary_folder();
@@ -63,7 +63,7 @@ static bool is_passing(const char *trace)
            strchr(trace + length + 6, '/');
 }
 
-/* The program has its answer already and does not wait for this. */
+/* The program already has its reply and does not wait for this. */
 static void keep(const tare__cli_keeping *keeping, const char *path)
 {
     struct stat about;

@@ -1,4 +1,4 @@
-/* compare: `tare compare`: two runs, models or baselines side by side, or two commands run in turn.
+/* compare: `tare compare`: compares two runs, models or baselines, or runs two commands alternately.
  * One thread.
  * Must not know how figures are compared or shown. */
 #define _GNU_SOURCE
@@ -74,7 +74,7 @@ typedef struct compare_settings {
     names sides[2];
     char *pair[2];
     bool wants_ab;
-    const char *output, *only_ab_option; /* … which means nothing without --ab */
+    const char *output, *only_ab_option; /* only_ab_option: one that requires --ab */
     const char *format; /* "json", "html"; NULL: text */
     tare__emit_options show;
     tare__cli_ab_options ab;
@@ -126,7 +126,7 @@ static int take_compare_option(void *context, int key, const char *argument, tar
 }
 
 /* ---- options that take several words ---------------------------------------------------------- */
-/* --baseline A B --candidate C D: these words are taken out; the table reads the rest. `all` is a copy of argv. */
+/* --baseline A B --candidate C D: removes these words; the table parses the rest. `all` is a copy of argv. */
 static int take_lists(int *argc, char **argv, char **all, compare_settings *settings, tare__error *error)
 {
     int kept = 1, count = *argc;
@@ -158,7 +158,7 @@ static emit_comparison *emitter_of(const compare_settings *settings)
     return strcmp(settings->format, "json") == 0 ? tare__emit_comparison_json : tare__emit_comparison_html;
 }
 
-/* A page is no text for a terminal. */
+/* An HTML page is not written to a terminal. */
 static int check_output(const compare_settings *settings, tare__error *error)
 {
     if (emitter_of(settings) == tare__emit_comparison_html && !settings->output && isatty(STDOUT_FILENO))
@@ -272,7 +272,7 @@ static int compare_files(const compare_settings *settings, tare__error *error)
     return exit_status;
 }
 
-#define EXIT_INTERRUPTED 130 /* as a shell has it */
+#define EXIT_INTERRUPTED 130 /* as in a shell */
 
 static int compare_commands(compare_settings *settings, tare__error *error)
 {
@@ -312,7 +312,7 @@ static int compare_main(int argc, char **argv)
         free(all);
         return status ? tare__cli_usage(ME, &error) : tare__cli_print_help(&tare__cli_compare);
     }
-    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
+    signal(SIGPIPE, SIG_IGN); /* a reader that closes the pipe early is not a failure */
     int exit_status = settings.wants_ab ? compare_commands(&settings, &error) : compare_files(&settings, &error);
     if (exit_status && error.text[0])
         tare__cli_say(ME, "%s", error.text);

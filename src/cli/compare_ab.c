@@ -1,7 +1,6 @@
-/* compare_ab: two commands run in turn, round by round in random order, until a rule that may look after every round
- * decides.
+/* compare_ab: two commands run alternately, round by round in random order, until a sequential test decides.
  * One thread.
- * Must not know how commands are recorded, nor how the answer is shown. */
+ * Must not know how commands are recorded, nor how the result is shown. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +21,14 @@
 #include "tare.h"
 
 #define DECIDES     "run.elapsed"
-#define LOG_SHOWN   600 /* bytes of what a command that failed wrote last */
+#define LOG_SHOWN   600 /* last bytes of the output of a failed command */
 
 typedef struct rounds {
     const tare__cli_ab_options *options;
-    tare__figures **runs[2]; /* one a round */
+    tare__figures **runs[2]; /* one per round */
     double *values[2];       /* of the figure that decides */
     size_t n;
-    char folder[PATH_MAX];   /* of traces and of what the commands write */
+    char folder[PATH_MAX];   /* for traces and the output of the commands */
     bool own_folder;
     int log;
     char self[PATH_MAX];
@@ -103,7 +102,7 @@ static int bare_figures(const rounds *all, int side, const tare__ab_ran *ran, ta
     return status;
 }
 
-/* Only the values stay: samples of a hundred runs would take a lot of memory, and are not looked at. */
+/* Only the values are kept: the samples of a hundred runs would take a lot of memory and are not used. */
 static int recorded_figures(const char *trace, tare__figures **figures, tare__error *error)
 {
     tare__figures *whole;
@@ -164,7 +163,7 @@ static int keep_round(rounds *all, tare__figures *pair[2], tare__error *error)
     return 0;
 }
 
-/* A round is one run of either, the first one drawn: what the order does to a run, it does to both alike. */
+/* A round is one run of each command in random order, so that effects of the order are the same for both. */
 static int make_round(rounds *all, size_t round, bool counts, tare__error *error)
 {
     int first = (int)tare__random_below(&all->random, 2), status = 0;
@@ -242,7 +241,7 @@ static void tell(const rounds *all, const tare__cli_ab_result *result)
                   tare__unit_change(change, result->ab.change));
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------------ */
 static int make_folder(rounds *all, tare__error *error)
 {
     const char *keep = all->options->keep;
@@ -275,7 +274,7 @@ static int open_log(rounds *all, tare__error *error)
     int fd = tare__file_make(path, 0600, &name);
     all->log = fd < 0 ? -1 : open(name, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0) {
-        unlink(name); /* it lives as long as it is open */
+        unlink(name); /* it exists as long as it is open */
         close(fd);
     }
     free(name);
@@ -321,7 +320,7 @@ static int join(rounds *all, tare__cli_ab_result *result, tare__error *error)
     for (int side = 0; side < 2 && all->n; side++) {
         if (tare__figures_join((const tare__figures *const *)all->runs[side], all->n, &result->sides[side]))
             return tare__fail(error, TARE_E_MEMORY, "out of memory");
-        tare__figures *joined = result->sides[side]; /* what the user wrote, not the shell around it */
+        tare__figures *joined = result->sides[side]; /* the command as the user wrote it, without the shell around it */
         joined->command = tare__figures_text(joined, all->options->commands[side]);
     }
     return 0;

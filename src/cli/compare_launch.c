@@ -1,4 +1,4 @@
-/* compare_launch: runs a command in a process group of its own, so that a signal reaches it once and through us.
+/* compare_launch: runs a command in its own process group, so that a signal reaches it only once, forwarded by Tare.
  * One thread; the handler only forwards.
  * Must not know what is compared. */
 #define _GNU_SOURCE
@@ -16,7 +16,7 @@
 
 #include "tare.h"
 
-#define PATIENCE_NS 5e9 /* of an interrupted command, each time */
+#define PATIENCE_NS 5e9 /* for an interrupted command to end, before each stronger signal */
 
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
 static struct sigaction before[TARE__COUNT_OF(watched)];
@@ -57,7 +57,7 @@ static double time_ns(struct timeval time)
     return (double)time.tv_sec * 1e9 + (double)time.tv_usec * 1e3;
 }
 
-/* Only what may be done between fork and exec. */
+/* Only async-signal-safe calls, between fork and exec. */
 static void become(char *const *argv, int log, int nothing, pid_t parent, const sigset_t *mask)
 {
     int out = log < 0 ? STDERR_FILENO : log;
@@ -75,13 +75,13 @@ static void become(char *const *argv, int log, int nothing, pid_t parent, const 
     _exit(127);
 }
 
-/* Not in the foreground, it is stopped when it turns to the terminal itself (/dev/tty), and would wait for ever. */
+/* In the background, a command that opens the terminal itself (/dev/tty) is stopped and would wait forever. */
 static bool asks_for_terminal(int status)
 {
     return WIFSTOPPED(status) && (WSTOPSIG(status) == SIGTTIN || WSTOPSIG(status) == SIGTTOU);
 }
 
-/* A shell may take a signal for its child's and go on: after some seconds it is told more plainly. */
+/* A shell may assume that a signal was for its child and continue: after some seconds a stronger one is sent. */
 static void wait_for(pid_t child, tare__ab_ran *result)
 {
     struct rusage usage = {0};
@@ -115,14 +115,14 @@ int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *
     if (nothing < 0)
         return tare__fail(error, TARE_E_SYSTEM, "cannot open /dev/null: %s", strerror(errno));
     sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &mask); /* until it is known whom to forward to */
+    sigprocmask(SIG_BLOCK, &all, &mask); /* until the pid to forward to is known */
     double start = (double)tare__monotonic_ns();
     pid_t child = fork();
     if (child == 0)
         become(argv, log, nothing, parent, &mask);
     int failure = errno;
     if (child > 0)
-        setpgid(child, child); /* whoever comes first */
+        setpgid(child, child); /* in both processes, to avoid a race */
     running = child;
     sigprocmask(SIG_SETMASK, &mask, NULL);
     if (child > 0)

@@ -1,4 +1,4 @@
-/* compare_launch: one command run to its end and measured from outside. One thread.
+/* compare_launch: runs one command to its end and measures it from outside. One thread.
  * Must not know what is compared. */
 #ifndef TARE_CLI_COMPARE_LAUNCH_H
 #define TARE_CLI_COMPARE_LAUNCH_H
@@ -9,18 +9,18 @@
 #include "base/base.h"
 
 typedef struct tare__ab_ran {
-    int status;  /* as of wait() */
-    double elapsed_ns, cpu_ns, peak_bytes; /* by the kernel's account of it and what it waited for */
-    bool wanted_terminal; /* it was ended for that */
+    int status;  /* as from wait() */
+    double elapsed_ns, cpu_ns, peak_bytes; /* from the kernel, for the command and the children it waited for */
+    bool wanted_terminal; /* it was ended because of that */
 } tare__ab_ran;
 
-/* From here on SIGINT, SIGTERM and SIGHUP go to the command that runs, the second one as SIGKILL. */
+/* From here on SIGINT, SIGTERM and SIGHUP are forwarded to the running command, a second one as SIGKILL. */
 void tare__ab_watch(void);
 void tare__ab_unwatch(void);
 bool tare__ab_interrupted(void);
 
-/* Runs it with nothing to read, writing into `log`, or to standard error where that is negative. 0; with a sentence
- * TARE_E_SYSTEM when it could not be launched, TARE_E_INPUT when it asked for a terminal. */
+/* Runs it without input, with its output to `log`, or to standard error if that is negative. 0; with a message
+ * TARE_E_SYSTEM if it could not be launched, TARE_E_INPUT if it needs a terminal. */
 int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *error);
 
 #endif

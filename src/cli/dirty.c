@@ -1,6 +1,5 @@
-/* dirty: asks git whether tracked files differ from the commit that is checked out; its caller does other things
- * meanwhile. One thread.
- * Must not know what the answer is for, nor wait for it longer than a moment. */
+/* dirty: queries git whether tracked files differ from the commit that is checked out, asynchronously. One thread.
+ * Must not know what the result is used for, nor wait for it long. */
 #define _GNU_SOURCE
 #include "keep.h"
 
@@ -15,15 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_NS UINT64_C(250000000) /* from the question on */
-#define DYING_NS    UINT64_C(50000000) /* for what was killed; a disk that does not answer holds it for longer */
+#define PATIENCE_NS UINT64_C(250000000) /* from the start of the query */
+#define DYING_NS    UINT64_C(50000000) /* after a kill; an unresponsive disk may delay it further */
 
 extern char **environ;
 
-/* A repository may come from anywhere, and its own settings name programs. None of them runs: no file system monitor,
- * no hooks, no pager, no status of submodules (which have settings of their own), no fetch of objects that are missing,
- * by no protocol, and no filters. Where the repository (scope local or worktree, files that it includes) sets up
- * filters, a partial clone or a way to reach a server, git is not asked. */
+/* A repository may be untrusted, and its settings can name programs to run. None of them may run: no file system
+ * monitor, no hooks, no pager, no status of submodules (which have their own settings), no fetching of missing objects
+ * by any protocol, and no filters. If the repository (scope local or worktree, and files it includes) configures
+ * filters, a partial clone or access to a server, git status is not run. */
 #define NOTHING_RUNS                                                                                                  \
     "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c",        \
         "protocol.allow=never", "-c", "core.sshCommand=false", "-c", "core.gitProxy=false", "-c", "credential.helper="
@@ -35,8 +34,8 @@ static char *const ask_programs[] = {
 static char *const ask_status[] = {"git", NOTHING_RUNS, "status", "--porcelain", "--untracked-files=no",
                                    "--ignore-submodules=dirty", "--no-renames", NULL};
 
-/* GIT_DIR, GIT_CONFIG_COUNT, GIT_EXTERNAL_DIFF and the like are meant for somebody else. Of the three that are set,
- * the protocols count more than any setting, and old versions of git do not know the first. */
+/* GIT_DIR, GIT_CONFIG_COUNT, GIT_EXTERNAL_DIFF and similar variables are not meant for this query. Of the three that
+ * are set, GIT_ALLOW_PROTOCOL takes precedence over any setting; old versions of git do not know the first. */
 static char **without_git(void)
 {
     static char *const ours[] = {"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_SSH_COMMAND=false"};
@@ -54,8 +53,8 @@ static char **without_git(void)
     return clean;
 }
 
-/* Its standard output comes through the pipe; what it says besides goes nowhere. A group of its own: whatever it
- * starts ends with it. */
+/* Its standard output is the pipe; standard error is discarded. It gets its own process group, so that everything it
+ * starts can be killed with it. */
 static pid_t start_git(char *const *words, int to)
 {
     char program[4096];
@@ -98,7 +97,7 @@ static void ask(tare__cli_git *git, char *const *words)
     close(ends[1]);
 }
 
-/* 1: a byte came; 0: the end without one; -1: neither in time. */
+/* 1: a byte was read; 0: end of file; -1: neither before the deadline. */
 static int first_byte(int from, uint64_t deadline)
 {
     for (;;) {
@@ -113,7 +112,8 @@ static int first_byte(int from, uint64_t deadline)
     }
 }
 
-/* Whether it has ended until then. One that closed its output is as good as gone, so that looking is enough. */
+/* Whether it has ended before the deadline. A process that has closed its output is about to end, so polling is
+ * enough. */
 static bool has_ended(pid_t pid, uint64_t deadline, int *how)
 {
     for (long pause_ns = 20000;; pause_ns = pause_ns < 1000000 ? pause_ns * 2 : pause_ns) {
@@ -135,7 +135,7 @@ int tare__cli_git_answer(tare__cli_git *git)
         uint64_t deadline = asked.asked_ns + PATIENCE_NS;
         answer = first_byte(asked.from, deadline);
         if (answer != 0 || !has_ended(asked.pid, deadline, &how)) {
-            answer = answer > 0 ? 1 : -1; /* one changed file is enough to know */
+            answer = answer > 0 ? 1 : -1; /* one changed file is enough */
             kill(-asked.pid, SIGKILL);
             has_ended(asked.pid, tare__monotonic_ns() + DYING_NS, &how);
         } else if (!(WIFEXITED(how) && WEXITSTATUS(how) == 0)) {
@@ -147,7 +147,8 @@ int tare__cli_git_answer(tare__cli_git *git)
     return answer;
 }
 
-/* Lines "local\tfilter.x.clean". Anything but a list without such a line is a reason not to ask. */
+/* Parses lines such as "local\tfilter.x.clean". Unless git returned a complete list without such a line, its status is
+ * not queried. */
 static bool has_programs(void)
 {
     tare__cli_git git;
@@ -175,7 +176,7 @@ static bool has_programs(void)
     }
     if (git.from >= 0)
         close(git.from);
-    /* 1: there are none. */
+    /* exit status 1: there are none */
     bool answered = ended && WIFEXITED(how) && WEXITSTATUS(how) <= 1;
     return !answered || strncmp(text, "local", 5) == 0 || strncmp(text, "worktree", 8) == 0 ||
            strstr(text, "\nlocal") || strstr(text, "\nworktree");

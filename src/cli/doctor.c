@@ -1,4 +1,4 @@
-/* doctor: `tare doctor`: what can be measured on this machine, and for what cannot, why and what would mend it.
+/* doctor: `tare doctor`: what can be measured on this machine, and for what cannot, why and how to fix it.
  * One thread.
  * Must not know how anything is measured. */
 #define _GNU_SOURCE
@@ -25,11 +25,11 @@ static const tare__cli_option doctor_options[] = {
     {"json", 0, NULL, "print the result as JSON", DOCTOR_JSON},
 };
 
-/* As they come; each sampler's stand together. */
+/* In order of arrival; those of one sampler are adjacent. */
 typedef struct doctor_checks {
     tare__sample_check *checks;
     size_t count, room;
-    bool failed; /* no memory */
+    bool failed; /* out of memory */
     tare__arena *texts;
 } doctor_checks;
 
@@ -48,7 +48,7 @@ static void doctor_keep(void *context, const tare__sample_check *check)
         return;
     }
     tare__sample_check *kept = &all->checks[all->count++];
-    *kept = *check; /* the texts it points to live during the call only */
+    *kept = *check; /* the texts it points to are valid during the call only */
     kept->sampler = tare__arena_copy(all->texts, check->sampler, strlen(check->sampler));
     kept->source = tare__arena_copy(all->texts, check->source, strlen(check->source));
     if (!kept->sampler || !kept->source) {
@@ -57,7 +57,7 @@ static void doctor_keep(void *context, const tare__sample_check *check)
     }
 }
 
-/* ---- Python: most of what is run here is a script ------------------------------------------------------- */
+/* ---- Python: most programs run here are scripts ---------------------------------------------------------- */
 static void doctor_check_python(doctor_checks *all)
 {
     char path[4096];
@@ -84,7 +84,7 @@ static const struct {
 
 #define DOCTOR_SOURCE_COLUMNS 28u
 
-/* Of the section that begins here. */
+/* For the section that begins here. */
 static size_t doctor_source_columns(const doctor_checks *all, size_t first)
 {
     size_t widest = 8;
@@ -97,8 +97,8 @@ static size_t doctor_source_columns(const doctor_checks *all, size_t first)
     return widest > DOCTOR_SOURCE_COLUMNS ? DOCTOR_SOURCE_COLUMNS : widest;
 }
 
-/* Words from `column` on, which is where the line already stands, broken so that they fit; a word that is too long
- * for a line of its own (a path) runs over: it must stay whole to be copied. */
+/* Words from `column` on, which is the current position, wrapped to fit; a word that is too long for a line (a path) is
+ * not broken, so that it can be copied. */
 static void doctor_wrap(tare__text *out, const char *text, size_t column, size_t width)
 {
     size_t at = column;
@@ -137,7 +137,7 @@ static void doctor_put_check(tare__text *out, const tare__sample_check *check, c
     if (!fix[0])
         return;
     tare__text_pad_to(out, column);
-    tare__text_format(out, "fix: %s\n", fix); /* whole, so that it can be copied */
+    tare__text_format(out, "fix: %s\n", fix); /* not wrapped, so that it can be copied */
 }
 
 static void doctor_put_table(tare__text *out, const doctor_checks *all, const doctor_style *style)
@@ -160,7 +160,7 @@ static void doctor_put_table(tare__text *out, const doctor_checks *all, const do
 }
 
 /* ---- the command -------------------------------------------------------------------------------------------- */
-/* As setlocale would choose, without its files. */
+/* As setlocale would choose, without loading its files. */
 static bool doctor_is_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};

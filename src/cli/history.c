@@ -1,4 +1,4 @@
-/* history: `tare history`: the runs that were kept, listed and filtered, and what else is asked of them by a verb.
+/* history: `tare history`: lists and filters the recorded runs, and runs the other subcommands on them.
  * One thread.
  * Must not know how runs are stored or shown. */
 #define _GNU_SOURCE
@@ -33,7 +33,7 @@ enum {
     HISTORY_TAGGED,
     HISTORY_DRY_RUN,
     HISTORY_REMOVE,
-    HISTORY_FORMAT, /* and as many as there are formats */
+    HISTORY_FORMAT, /* followed by the other formats */
     HISTORY_OUTPUT = HISTORY_FORMAT + 3,
     HISTORY_WIDTH,
     HISTORY_STORE
@@ -205,7 +205,7 @@ static int take(void *context, int key, const char *argument, tare__error *error
 {
     tare__history_call *history = context;
     tare__store_filter *filter = &history->filter;
-    if (key != HISTORY_WIDTH) /* a setting of all commands: no verb minds it */
+    if (key != HISTORY_WIDTH) /* a setting of all commands, which every subcommand accepts */
         history->given |= BIT(key);
     switch (key) {
     case HISTORY_COMMAND: return tare__cli_take_text("command", argument, &filter->command, error);
@@ -261,7 +261,7 @@ int tare__history_write(const tare__history_call *history, tare__history_show *s
     return closed || (status && !refused) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
 }
 
-/* No runs are an empty list, also for machines; but there is none to look at. */
+/* Without runs, list and export give an empty list, also in machine-readable formats; other subcommands fail. */
 static int do_without_store(tare__history_call *history, const struct verb *verb, tare__error *error)
 {
     char shown[300];
@@ -288,7 +288,7 @@ static int open_and_run(tare__history_call *history, const struct verb *verb, ta
                                      .patience_ms = PATIENCE_MS};
     if (!status)
         status = tare__store_open(history->place, &how, &history->store, error);
-    /* What an older version wrote is brought up to date by whoever may write it. */
+    /* A store of an older version is upgraded by opening it for writing. */
     if (status == TARE_E_VERSION && !verb->writes) {
         const tare__store_options again = {.writes = true, .patience_ms = PATIENCE_MS};
         status = tare__store_open(history->place, &again, &history->store, error);
@@ -315,7 +315,7 @@ static int history_main(int argc, char **argv)
     history.filter.tags = history.tags;
     if (!history.has_limit && verb->run == tare__history_do_list)
         history.filter.limit = LIST_DEFAULT;
-    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
+    signal(SIGPIPE, SIG_IGN); /* a reader that closes the pipe early is not a failure */
     int exit_status = open_and_run(&history, verb, &error);
     if (exit_status)
         tare__cli_say(ME, "%s", error.text[0] ? error.text : "failed");

@@ -1,4 +1,4 @@
-/* history: what the files of `tare history` share. One thread.
+/* history: declarations shared by the files of `tare history`. One thread.
  * Must not know how runs are stored or shown. */
 #ifndef TARE_CLI_HISTORY_H
 #define TARE_CLI_HISTORY_H
@@ -12,7 +12,7 @@
 
 typedef struct tare__history_call {
     const char *place_setting, *output, *format; /* format NULL: text */
-    bool exports; /* lines for machines */
+    bool exports; /* machine-readable lines */
     char place[TARE__STORE_PLACE_BYTES];
     tare__store_filter filter;
     const char *tags[TARE__HISTORY_TAGS];
@@ -20,22 +20,23 @@ typedef struct tare__history_call {
     tare__store_prune prune;
     uint64_t last; /* runs to compare with */
     bool has_limit, last_given, any_machine, dry, remove;
-    unsigned given; /* bits of options that only some verbs take */
-    char **words;   /* after the verb */
+    unsigned given; /* bits of options that only some subcommands accept */
+    char **words;   /* after the subcommand */
     int n_words;
-    tare__store *store; /* NULL: nothing is kept yet */
+    tare__store *store; /* NULL: nothing is stored yet */
 } tare__history_call;
 
-/* What a verb does once the store is open: the exit status. A sentence in `error` is said. */
+/* Runs a subcommand once the store is open; returns the exit status. A message in `error` is printed. */
 typedef int tare__history_verb(tare__history_call *history, tare__error *error);
 tare__history_verb tare__history_do_list, tare__history_do_show, tare__history_do_trend,
     tare__history_do_compare, tare__history_do_tag, tare__history_do_prune, tare__history_do_export,
     tare__history_do_import, tare__history_do_add;
 
-/* The exit status that suits a status of the store. */
+/* The exit status for a status of the store. */
 int tare__history_exit(int status);
 
-/* Shows something by one of the emitters, to standard output or --output: whole or not at all. The exit status. */
+/* Shows something by one of the emitters, to standard output or --output, completely or not at all. Returns the exit
+ * status. */
 typedef int tare__history_show(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
                                tare__error *error);
 int tare__history_write(const tare__history_call *history, tare__history_show *show, void *context,

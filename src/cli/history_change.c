@@ -1,4 +1,4 @@
-/* history_change: the verbs that change what is kept: tag, prune. One thread.
+/* history_change: the subcommands that change the history: tag, prune. One thread.
  * Must not know how runs are stored. */
 #include "history.h"
 

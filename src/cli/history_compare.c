@@ -1,4 +1,5 @@
-/* history_compare: `tare history compare`: a kept run beside another, or beside the last ones before it. One thread.
+/* history_compare: `tare history compare`: compares a run of the history with another, or with the last ones before it.
+ * One thread.
  * Must not know how figures are compared, stored or laid out. */
 #include "history.h"
 
@@ -27,7 +28,7 @@ static int show_comparison(void *context, const tare__emit_options *options, con
 }
 
 /* ---- the two sides ---------------------------------------------------------------------------------- */
-/* Runs of a list as one: with several, a value is that of a run. */
+/* Merges the runs of a list; with several, each sample is the value of one run. */
 static int join_runs(tare__history_call *history, const tare__kept_list *runs, tare__figures **out,
                      tare__error *error)
 {
@@ -43,7 +44,8 @@ static int join_runs(tare__history_call *history, const tare__kept_list *runs, t
     return status;
 }
 
-/* The same command on the same machine, before it; those that failed say nothing about its speed. */
+/* Runs of the same command on the same machine before it; failed runs are excluded, since they have no meaningful
+ * speed. */
 static int find_before(tare__history_call *history, const tare__kept *run, tare__kept_list *before,
                        tare__error *error)
 {
@@ -98,7 +100,7 @@ static int compare(tare__history_call *history, const tare__kept_list *base, con
     return exit_status;
 }
 
-/* ---- the verb --------------------------------------------------------------------------------------- */
+/* ---- the subcommand --------------------------------------------------------------------------------- */
 int tare__history_do_compare(tare__history_call *history, tare__error *error)
 {
     static char newest[] = "last";

@@ -1,4 +1,5 @@
-/* history_exchange: runs out of a history and into it: export and import as lines of JSON, add from traces. One thread.
+/* history_exchange: copies runs out of a history and into it: export and import as lines of JSON, add from traces. One
+ * thread.
  * Trusts no line it reads.
  * Must not know how runs are stored. */
 #define _GNU_SOURCE
@@ -16,7 +17,7 @@
 
 #define ME             TARE__HISTORY_ME
 #define LINE_BYTES_MAX ((size_t)64 << 20)
-#define AT_ONCE        200 /* runs of a transaction: other writers wait no longer than for these */
+#define AT_ONCE        200 /* runs per transaction: other writers wait no longer than for these */
 
 /* ---- export ----------------------------------------------------------------------------------------- */
 typedef struct exporting {
@@ -24,7 +25,7 @@ typedef struct exporting {
     tare__kept_list runs;
 } exporting;
 
-/* The oldest first: what is imported again is in its old order. */
+/* The oldest first, so that an import keeps the order. */
 static int export_lines(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
                         tare__error *error)
 {
@@ -108,7 +109,7 @@ static bool take_id(line *from, tare__json_token token)
     return strspn(from->run.id, "0123456789abcdef") == TARE__KEPT_ID_DIGITS;
 }
 
-/* The value of one key of the run. The token it ended with. */
+/* Reads the value of one key of the run. Returns its last token. */
 static tare__json_token take_field(line *from)
 {
     tare__kept *run = &from->run;
@@ -172,7 +173,7 @@ static void take_run(line *from)
             return;
 }
 
-/* The version stays 0 where it is the schema of something else. */
+/* The version stays 0 if the schema is a different one. */
 static void take_schema(line *from)
 {
     bool named = false;
@@ -195,7 +196,7 @@ static void take_schema(line *from)
     from->version = named ? version : 0;
 }
 
-/* What stands beside the figures. False: the line is none of a history. */
+/* Reads the fields besides the figures. False: not a line of a history. */
 static bool read_line(line *from, const char *text, size_t length)
 {
     tare__memory_source source = {text, length};
@@ -249,8 +250,8 @@ typedef struct tally {
     uint64_t added, there;
     struct tally_sure {
         uint64_t added, there;
-    } sure;       /* of transactions that have ended */
-    bool refused; /* by the store, in the middle of one */
+    } sure;       /* of committed transactions */
+    bool refused; /* by the store, in the middle of a transaction */
 } tally;
 
 static int end_transaction(tare__history_call *history, tally *to, tare__error *error)
@@ -263,8 +264,8 @@ static int end_transaction(tare__history_call *history, tally *to, tare__error *
     return status;
 }
 
-/* As getline, up to one byte more than a run can have: a file without ends of lines does not fill the memory. False:
- * the end, or `line->failed`. */
+/* Like getline, but limited to one byte more than a run can have: a file without line ends must not exhaust memory.
+ * False: the end, or `line->failed`. */
 static bool next_line(FILE *stream, tare__text *line)
 {
     char piece[4096];
@@ -354,7 +355,7 @@ int tare__history_do_import(tare__history_call *history, tare__error *error)
     char **paths = history->n_words ? history->words : only;
     for (int i = 0; i < (history->n_words ? history->n_words : 1) && !status; i++)
         status = import_file(history, paths[i], &to, error);
-    /* Lines before a broken one are whole, and stay; of a store that failed the last transaction does not. */
+    /* Lines before an invalid one are complete and are committed; if the store failed, its last transaction is not. */
     if (!to.refused && (to.added + to.there) % AT_ONCE != 0) {
         int ended = end_transaction(history, &to, status ? NULL : error);
         status = status ? status : ended;

@@ -84,8 +84,8 @@ static int show_trends(void *context, const tare__emit_options *options, const t
     return from->emitter->trend(&from->trends, options, sink, error);
 }
 
-/* Runs of different commands or machines have no level in common: those of the newest one are taken, unless a filter
- * says which. */
+/* Runs of different commands or machines are not comparable: those of the newest one are used, unless a filter selects
+ * others. */
 static int narrow(tare__history_call *history, tare__kept_list *newest, tare__error *error)
 {
     tare__store_filter one = history->filter;
@@ -105,7 +105,7 @@ static int narrow(tare__history_call *history, tare__kept_list *newest, tare__er
     return 0;
 }
 
-/* Without a word about which: how long it took and what it needed first, then its steps and spans. */
+/* The figures shown by default: duration and resource usage first, then steps and spans. */
 static bool is_main(const char *name)
 {
     return strcmp(name, "run.elapsed") == 0 || strcmp(name, "run.cpu") == 0 ||

@@ -1,6 +1,6 @@
-/* import: `tare import`: a trace of another profiler made into a .tare file, and what of it was left out.
+/* import: `tare import`: converts a trace of another profiler to a .tare file, and reports what was dropped.
  * One thread.
- * Must not know how the other formats look. */
+ * Must not know the other formats. */
 #define _GNU_SOURCE
 #include "cli.h"
 
@@ -58,7 +58,7 @@ static char *default_output(const char *input)
     return asprintf(&output, "%.*s.tare", (int)length, length ? name : "imported") < 0 ? NULL : output;
 }
 
-/* ---- what came of it --------------------------------------------------------------------------------- */
+/* ---- the result -------------------------------------------------------------------------------------- */
 static void put_count(tare__text *out, uint64_t n, const char *one, const char *many)
 {
     char count[TARE__UNIT_BYTES];

@@ -1,6 +1,6 @@
-/* inputs: reads figures from runs, reports of models and baselines, told apart by how they begin.
+/* inputs: reads figures from runs, reports of models and baselines, distinguished by their first bytes.
  * One thread.
- * Must not know what is done with them. */
+ * Must not know what they are used for. */
 #define _GNU_SOURCE
 #include "inputs.h"
 
@@ -63,8 +63,8 @@ static int load_trace(const char *path, tare__figures **figures, tare__error *er
     return status;
 }
 
-/* JSON begins with a bracket, after blanks; a trace never does. The file may be a pipe, of which a byte can be given
- * back and no more. */
+/* JSON begins with a bracket, after spaces; a trace never does. The file may be a pipe, for which only one byte can be
+ * pushed back. */
 static bool is_json(FILE *file)
 {
     int byte = getc(file);
@@ -82,7 +82,7 @@ static bool ends_with(const char *name, const char *ending)
     return length > end && strcmp(name + length - end, ending) == 0;
 }
 
-/* Who gives a model means its report. */
+/* If a model is given, the message suggests its report. */
 static int load_no_json(const char *path, tare__figures **figures, tare__error *error)
 {
     int status = load_trace(path, figures, error);

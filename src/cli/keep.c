@@ -1,5 +1,5 @@
-/* keep: from a run that is over to a row of the history. After the program has ended and before Tare does; what goes
- * wrong is one line on standard error. One thread.
+/* keep: adds a finished run to the history, after the program has ended and before Tare does; a failure is one line on
+ * standard error. One thread.
  * Must not know how runs are stored, nor make a run fail. */
 #define _GNU_SOURCE
 #include "keep.h"
@@ -12,7 +12,7 @@
 #include "store/store.h"
 #include "tare.h"
 
-/* Before a run is left out. Other writers of a file are soon done; a server that is silent may stay so. */
+/* Timeouts after which a run is not added. Other writers of a file finish soon; an unresponsive server may stay so. */
 #define PATIENCE_MS        5000
 #define SERVER_PATIENCE_MS 2000
 
@@ -59,7 +59,7 @@ static void take_session_id(const char *session, char id[TARE__KEPT_ID_DIGITS + 
 }
 _Static_assert(TARE__KEPT_ID_DIGITS == 2 * TARE__ID_BYTES, "a run's id is its session's");
 
-/* What a trace says without having been analysed. */
+/* Data that a trace has without an analysis. */
 static const char *command_of(const tare__trace_run *from, tare__arena *arena)
 {
     char *line =
@@ -133,7 +133,7 @@ int tare__cli_kept_of_trace(tare__trace *trace, const tare__analysis *analysis, 
     return 0;
 }
 
-/* The machine, and how long it took, of a run that was not analysed. */
+/* The machine and the duration of a run that was not analyzed. */
 static tare__figures *short_figures(tare__trace *trace, const tare__kept *run)
 {
     const tare__trace_run *head = tare__trace_run_of(trace);

@@ -1,6 +1,6 @@
-/* live: the one status line while the program runs, kept up to date in place, only on a terminal.
+/* live: the status line while the program runs, updated in place, only on a terminal.
  * The collector's thread.
- * Must not hold up the collector: a terminal that takes nothing is left alone. */
+ * Must not block the collector: a terminal that accepts no output is skipped. */
 #define _GNU_SOURCE
 #include "recording.h"
 
@@ -25,7 +25,7 @@ static unsigned columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col - 1 : 79;
 }
 
-/* Steps since the line was written last: what it does now, not on average. */
+/* Steps since the line was last written: the current rate, not the average. */
 static double step_rate(tare__cli_live *live, const tare__run_progress *progress)
 {
     double seconds = (double)(progress->elapsed_ns - live->at_ns) / 1e9;

@@ -114,7 +114,7 @@ static bool asks_for_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* The commands that take no options of their own: they know --help and nothing else. */
+/* Commands without options: they accept only --help. */
 static int run_command(const tare__cli_command *command, int argc, char **argv)
 {
     if (command->option_count == 0 && argc > 1 && argv[1][0] == '-') {
@@ -132,8 +132,8 @@ static void on_nothing(int number)
     (void)number;
 }
 
-/* A file that may not grow any more (ulimit -f) is an error of the write, with a sentence, and not the end of this
- * command. By a handler: what is started from here does not inherit it. */
+/* Exceeding the file size limit (ulimit -f) must fail the write with a message, not kill this command. A handler is
+ * used, since started programs do not inherit it. */
 static void keep_alive(void)
 {
     struct sigaction before, nothing = {.sa_handler = on_nothing, .sa_flags = SA_RESTART};
@@ -141,7 +141,8 @@ static void keep_alive(void)
         sigaction(SIGXFSZ, &nothing, NULL);
 }
 
-/* Where SIGCHLD is ignored, the status of a child is lost. The run command gives it back to what it runs. */
+/* If SIGCHLD is ignored, the exit status of a child is lost. The run command restores the setting for the program it
+ * runs. */
 static void keep_children(const char *command)
 {
     if (strcmp(command, tare__cli_run.name) != 0)
@@ -186,8 +187,8 @@ static void run_aside(void)
     aside.status = run_main(aside.argc, aside.argv);
 }
 
-/* Under a small limit (ulimit -s) the stack is memory of our own: the limit is for what is started from here, which has
- * it as it was. */
+/* With a small stack limit (ulimit -s), Tare runs on a separately allocated stack: the limit is meant for the program
+ * that it starts, which inherits it unchanged. */
 int main(int argc, char **argv)
 {
     struct rlimit limit;

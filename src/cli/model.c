@@ -1,4 +1,4 @@
-/* model: `tare model`: what a model file costs, told by the file itself, and measured.
+/* model: `tare model`: the cost of a model file, computed from the file and measured.
  * One thread.
  * Must not know how a model is read, run or laid out. */
 #define _GNU_SOURCE
@@ -41,7 +41,7 @@ static const tare__cli_option model_options[] = {
 };
 
 /* ---- settings ------------------------------------------------------------------------------------------------ */
-/* A dimension's value up to `end`; what follows it in *after. False: it is none. */
+/* Parses a dimension's value up to `end`; *after points to what follows it. False: invalid. */
 static bool read_dimension(const char *text, int64_t *value, const char **after)
 {
     char *end;
@@ -73,7 +73,7 @@ static int take_batches(tare__cli_model *settings, const char *argument, tare__e
     return 0;
 }
 
-/* One more element at the end of a list that the options point to. */
+/* Appends an element to a list that the options point to. */
 static void *add_to(tare__cli_model *settings, const void **list, size_t *n, size_t bytes)
 {
     char *longer = settings->arena ? tare__arena_alloc(settings->arena, (*n + 1) * bytes) : NULL;
@@ -85,7 +85,7 @@ static void *add_to(tare__cli_model *settings, const void **list, size_t *n, siz
     return longer + bytes * (*n)++;
 }
 
-/* The last '=': names of inputs may have some. */
+/* The last '=': names of inputs may contain others. */
 static const char *name_before(tare__cli_model *settings, const char *argument, const char **value)
 {
     const char *equals = strrchr(argument, '=');
@@ -158,7 +158,7 @@ static int take_model_option(void *context, int key, const char *argument, tare_
     }
 }
 
-/* Words that are no model may be more thresholds. */
+/* Words that are not a model may be further thresholds. */
 static int take_word(tare__cli_model *settings, const char *word, tare__error *error)
 {
     bool taken = false;
@@ -183,8 +183,8 @@ static int find_input(const tare__cli_words *words, tare__cli_model *settings, t
     return status ? status : tare__measure_check(&settings->measure, error);
 }
 
-/* ---- where it goes ------------------------------------------------------------------------------------------- */
-/* A page is no text for a terminal: it goes beside the model, unless something of that name is there. */
+/* ---- output file --------------------------------------------------------------------------------------------- */
+/* An HTML page is not written to a terminal: it is placed next to the model, unless a file of that name exists. */
 static int find_place(tare__cli_model *settings, tare__error *error)
 {
     if (!settings->format || strcmp(settings->format, "html") != 0 || settings->output || !isatty(STDOUT_FILENO))
@@ -292,7 +292,7 @@ static int model_main(int argc, char **argv)
         status = find_input(&words, &settings, &error);
     if (!status && !help)
         status = check_outputs(&settings, &error);
-    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
+    signal(SIGPIPE, SIG_IGN); /* a reader that closes the pipe early is not a failure */
     int exit_status = help     ? tare__cli_print_help(&tare__cli_model_command)
                       : status ? tare__cli_usage(ME, &error)
                                : analyze_and_show(&settings, &error);

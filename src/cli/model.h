@@ -1,4 +1,4 @@
-/* model: what the files of `tare model` share: what the command line asks for. One thread.
+/* model: declarations shared by the files of `tare model`: the parsed command line. One thread.
  * Must not know how a model is read or run. */
 #ifndef TARE_CLI_MODEL_H
 #define TARE_CLI_MODEL_H
@@ -14,13 +14,13 @@
 typedef struct tare__cli_model {
     const char *path; /* the model */
     const char *format, *output, *folder;
-    int64_t batches[TARE__MODEL_BATCHES_MAX]; /* the file is weighed at the first, measured at each */
-    size_t n_batches;                         /* 0: not said */
+    int64_t batches[TARE__MODEL_BATCHES_MAX]; /* the file is analyzed at the first, measured at each */
+    size_t n_batches;                         /* 0: not given */
     tare__model_options options;              /* batch: the first of them */
     tare__cli_measure measure;
     tare__emit_options emit;
     tare__cli_keeping keeping;
-    char *default_output; /* where a page goes that nobody gave a name */
+    char *default_output; /* default name of a page */
     tare__arena *arena;   /* of the options */
 } tare__cli_model;
 

@@ -1,4 +1,4 @@
-/* model_limits: which figure of a configuration a threshold's name means, and whether it keeps to it.
+/* model_limits: which figure of a configuration a threshold's name refers to, and whether the threshold is met.
  * One thread.
  * Must not know how thresholds are written or shown. */
 #include "model_limits.h"
@@ -33,7 +33,7 @@ static const struct metric {
     {"memory", "bytes", memory},  {"throughput", "samples/s", NULL},
 };
 
-/* "p99[batch=4]" is of one configuration. */
+/* "p99[batch=4]" refers to one configuration. */
 static size_t name_length(const char *name)
 {
     return strcspn(name, "[");
@@ -58,7 +58,7 @@ int tare__limits_check(const tare__threshold *threshold, tare__error *error)
     return tare__threshold_check(threshold, metric->of ? metric->unit : "/s", "--threshold", error);
 }
 
-/* ---- against a configuration ---------------------------------------------------------------------------------- */
+/* ---- compared with a configuration ------------------------------------------------------------------------------ */
 static bool is_meant(const char *name, const tare__runner_result *result)
 {
     const char *inside = name + name_length(name);
@@ -113,7 +113,7 @@ int tare__limits_hold(const tare__threshold *thresholds, size_t n, tare__model_m
                 limits[measured->n_limits].absent = measured->absent;
             measured->n_broken += limits[measured->n_limits++].broken;
         }
-        if (measured->n_limits == before) { /* a configuration that was not asked for */
+        if (measured->n_limits == before) { /* a configuration that was not requested */
             limits[before] = hold(&thresholds[i], find(thresholds[i].name), &none);
             limits[before].absent = "no such configuration";
             measured->n_limits++;

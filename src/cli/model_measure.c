@@ -1,4 +1,4 @@
-/* model_measure: `tare model`'s measured half: its options, the run, what it says at the end.
+/* model_measure: the measured half of `tare model`: its options, the run, its final messages.
  * One thread.
  * Must not know how a model is run or laid out. */
 #define _GNU_SOURCE
@@ -60,7 +60,7 @@ static int take_precisions(tare__cli_measure *settings, const char *argument, ta
     }
 }
 
-/* One number; what follows it in *after. "true" and "false" are 1 and 0. */
+/* Parses one number; *after points to what follows it. "true" and "false" are 1 and 0. */
 static bool read_value(const char *text, double *value, const char **after)
 {
     static const struct {
@@ -79,7 +79,7 @@ static bool read_value(const char *text, double *value, const char **after)
     return end != text && !strchr(" \t\n", *text) && *value == *value;
 }
 
-/* Numbers with ',' between; false: it is something else, a file most likely. */
+/* Numbers separated by ','; false: something else, most likely a file. */
 static bool read_values(const char *text, tare__runner_file *file)
 {
     for (file->n_values = 0; file->n_values < TARE__COUNT_OF(file->values); text++) {
@@ -92,7 +92,7 @@ static bool read_values(const char *text, tare__runner_file *file)
     return false;
 }
 
-/* NAME=FILE, unless there is a file of just that name; or NAME=VALUES. */
+/* NAME=FILE, unless there is a file of exactly that name; or NAME=VALUES. */
 static int take_input(tare__cli_measure *settings, const char *argument, tare__arena *arena, tare__error *error)
 {
     const char *equals = access(argument, F_OK) == 0 ? NULL : strchr(argument, '=');
@@ -213,7 +213,8 @@ int tare__measure_run(tare__cli_measure *settings, const char *path, const int64
 }
 
 /* ---- figures -------------------------------------------------------------------------------------------------- */
-/* What makes it another measurement: figures tell batch, precision and threads by themselves, but not the rest. */
+/* Options that make it a different measurement: the names of figures include batch, precision and threads, but not the
+ * rest. */
 static void put_command(tare__text *command, const char *path, const tare__model_options *analyzed)
 {
     tare__text_string(command, "tare model");

@@ -63,29 +63,29 @@ typedef struct tare__cli_measure {
     tare__threshold thresholds[TARE__MEASURE_LIST_MAX];
     size_t n_thresholds;
     bool only_static;
-    bool asked; /* an option that is of no use unless it is run */
+    bool asked; /* an option was given that requires running the model */
     bool quiet;
 } tare__cli_measure;
 
-/* One option; texts that are made go into the arena. 0 or TARE_E_USAGE with a sentence. */
+/* Parses one option; new texts are allocated in the arena. 0 or TARE_E_USAGE with a message. */
 int tare__measure_take(tare__cli_measure *settings, int key, const char *argument, tare__arena *arena,
                        tare__error *error);
-/* Whether a word that is no option belongs to --threshold before it; then it is taken. 0 and *taken, or
+/* Whether a word that is not an option belongs to the preceding --threshold; then it is added. 0 and *taken, or
  * TARE_E_USAGE. */
 int tare__measure_take_word(tare__cli_measure *settings, const char *word, bool *taken, tare__error *error);
 /* After all options. 0 or TARE_E_USAGE. */
 int tare__measure_check(const tare__cli_measure *settings, tare__error *error);
 
-/* Runs the model and holds it against the thresholds. *measured is NULL with --static. 0, or a status with a
- * sentence. */
+/* Runs the model and checks it against the thresholds. *measured is NULL with --static. 0, or a status with a
+ * message. */
 int tare__measure_run(tare__cli_measure *settings, const char *path, const int64_t *batches, size_t n_batches,
                       const tare__model_report *report, const tare__model_options *analyzed,
                       tare__model_measured **measured, tare__error *error);
-/* The report's figures with what machine they are of. 0 or TARE_E_MEMORY. */
+/* The report's figures with a description of the machine. 0 or TARE_E_MEMORY. */
 int tare__measure_figures(const char *path, const tare__model_options *analyzed, const tare__model_report *report,
                           const tare__model_measured *measured, tare__figures **figures);
-/* What the command returns for what was measured, and says on standard error: 0; 1: a threshold is broken, or there is
- * no runtime and it was asked for; 3: the model cannot be run. */
+/* The exit status of the command, with a message on standard error: 0; 1: a threshold is exceeded, or the runtime is
+ * missing although measuring was requested; 3: the model cannot be run. */
 int tare__measure_exit(const tare__cli_measure *settings, const tare__model_measured *measured);
 
 #endif

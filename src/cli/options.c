@@ -1,5 +1,5 @@
-/* options: reads a command line by the command's table, and makes the help from the same table.
- * Pure but for the argv it sorts; any thread.
+/* options: parses a command line by the command's table, and generates the help from the same table.
+ * Pure except for the argv that it reorders; any thread.
  * Must not know any command, nor print. */
 #include "cli.h"
 
@@ -9,7 +9,7 @@
 
 static const tare__cli_option help_option = {"help", 'h', NULL, "show this help and exit", -1};
 
-/* ---- near names ---------------------------------------------------------------------------------- */
+/* ---- similar names ------------------------------------------------------------------------------- */
 #define NAME_MAX_BYTES 32
 
 static size_t smallest(size_t a, size_t b, size_t c)
@@ -18,7 +18,7 @@ static size_t smallest(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-/* Insertions, deletions, replacements, and swaps of neighbours, each 1. */
+/* Insertions, deletions, replacements, and swaps of neighbors, each 1. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t m = strlen(a), n = strlen(b), rows[3][NAME_MAX_BYTES + 1];
@@ -45,11 +45,11 @@ static size_t edit_distance(const char *a, const char *b)
 const char *tare__cli_nearest(const char *word, const char *const *names, size_t count)
 {
     const char *found = NULL;
-    size_t best = strlen(word) < 4 ? 1 : 2; /* of a short word everything is near */
+    size_t best = strlen(word) < 4 ? 1 : 2; /* for a short word everything would be similar */
     for (size_t i = 0; i < count; i++) {
         size_t length = strlen(word);
         size_t distance = edit_distance(word, names[i]);
-        /* A beginning of three letters is meant as well: --max for --max-size. */
+        /* A prefix of three letters is accepted as well: --max for --max-size. */
         if (distance > best && length >= 3 && strncmp(word, names[i], length) == 0)
             distance = best;
         if (distance <= best && (!found || distance < best)) {
@@ -110,7 +110,7 @@ static int unknown_long(const parse *state, const char *name, size_t length)
     return tare__fail(state->error, TARE_E_USAGE, "unknown option --%.*s", (int)length, name);
 }
 
-/* `attached` is what stood right behind the option (after = or the letter), or NULL. */
+/* `attached` is the text directly after the option (after = or the letter), or NULL. */
 static int take_option(parse *state, const tare__cli_option *option, const char *attached)
 {
     if (option == &help_option) {
@@ -183,7 +183,7 @@ int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, voi
             words->count = argc - state.at;
             break;
         } else {
-            words->words[words->count++] = word; /* never ahead of where reading stands */
+            words->words[words->count++] = word; /* never ahead of the read position */
         }
     }
     words->help = state.help;
@@ -194,7 +194,7 @@ int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, voi
 #define HELP_COLUMNS 79
 #define HELP_INDENT  24
 
-/* Breaks a sentence at blanks so that each line fits behind the indentation. */
+/* Wraps a sentence at spaces so that each line fits after the indentation. */
 static void put_wrapped(tare__text *out, const char *text)
 {
     size_t column = HELP_INDENT;

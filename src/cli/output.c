@@ -1,4 +1,4 @@
-/* output: where a command's result goes: standard output, or a file that appears whole or not at all.
+/* output: where a command's result goes: standard output, or a file that is written completely or not at all.
  * One thread.
  * Must not know what is written. */
 #define _GNU_SOURCE
@@ -15,8 +15,8 @@
 
 #include "tare.h"
 
-/* What is open already is used as it is; anything else has to be a pipe or a device still once it is open, and a pipe
- * not a stranger's. */
+/* A descriptor that is already open is used unchanged; anything else must still be a pipe or a device once it is open,
+ * and a pipe must not be owned by another user. */
 static int open_in_place(tare__cli_output *output, int descriptor, tare__error *error)
 {
     struct stat info;
@@ -35,15 +35,15 @@ static int open_in_place(tare__cli_output *output, int descriptor, tare__error *
     return 0;
 }
 
-static bool readable; /* by others, as far as the umask has it */
+static bool readable; /* by other users, as far as the umask allows */
 
 void tare__cli_output_readable(void)
 {
     readable = true;
 }
 
-/* Beside the file, so that the rename stays in one file system. What a run tells of is its user's business: 0600, as
- * the trace. */
+/* In the same directory, so that the rename stays in one file system. A report may contain private data: mode 0600,
+ * like the trace. */
 static int open_temporary(tare__cli_output *output, tare__error *error)
 {
     unsigned mode = readable ? 0666 : 0600;
@@ -55,8 +55,8 @@ static int open_temporary(tare__cli_output *output, tare__error *error)
     return 0;
 }
 
-/* A pipe or a device is written in place, if it is not a stranger's; a file, also one below /dev/shm, and a link to a
- * file are replaced, not written to. */
+/* A pipe or a device is written in place, unless the pipe is owned by another user; a file, including one below
+ * /dev/shm, and a link to a file are replaced, not written to. */
 static int open_path(tare__cli_output *output, const char *path, tare__error *error)
 {
     struct stat info;
@@ -109,7 +109,7 @@ void tare__cli_output_lines(tare__cli_output *output, bool colours)
     output->colours = colours;
 }
 
-/* Text: whole lines; data on a terminal: whole characters. `last`: what is left, too. */
+/* Text: complete lines; data on a terminal: complete characters. `last`: the rest as well. */
 static void write_harmless(tare__cli_output *output, bool last)
 {
     tare__text *line = &output->line, safe = {0};
@@ -150,7 +150,7 @@ static int finish(tare__cli_output *output, tare__error *error)
     if (output->failure == 0)
         return 0;
     if (output->failure == EPIPE)
-        return 0; /* the reader has what it wanted */
+        return 0; /* the reader has closed the pipe */
     if (!output->path)
         return tare__fail(error, TARE_E_SYSTEM, "cannot write to standard output: %s",
                           strerror(output->failure));
@@ -163,7 +163,7 @@ int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *er
     if (whole && !output->failure)
         write_harmless(output, true);
     tare__text_free(&output->line);
-    /* A full disk may show itself only here (NFS, quotas). */
+    /* A full disk may be reported only here (NFS, quotas). */
     if (output->temporary && whole && !output->failure)
         output->failure = output->in_folder ? -tare__file_put_at(output->folder, output->fd, output->temporary,
                                                                  output->name, true)

@@ -1,5 +1,5 @@
-/* own_profiler: what the program's own torch.profiler wrote is added to the trace of the run that it was written in.
- * One thread. Everything said here goes to standard error.
+/* own_profiler: adds the output of the program's own torch.profiler to the trace of the run in which it was written.
+ * One thread. All messages go to standard error.
  * Must not know what is in these files. */
 #include <string.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include "tare.h"
 #include "trace/trace.h"
 
-/* A program that writes more of them wants them for itself; each is read from its first byte to its last. */
+/* Each file is read completely; a program that writes more than this is not expected to need them in the trace. */
 #define FILES_MAX 256u
 
 static void add_one(const char *me, const char *path, const char *trace)
@@ -27,13 +27,13 @@ static void add_one(const char *me, const char *path, const char *trace)
                       error.text[0] ? error.text : tare_status_text(status));
 }
 
-/* Its events are older than the file's last ones, and would be the first to go. */
+/* Its events are older than the file's last ones, and would be removed first by rotation. */
 static bool keeps_all(const tare__cli_recording *recording)
 {
     return recording->max_bytes == 0 && recording->last_ns == 0;
 }
 
-/* One that was made anew in each cycle is there once; what is gone by now was not meant to stay. */
+/* A file that was rewritten in each cycle is listed once; one that no longer exists was temporary. */
 static void add_all(const char *me, const char *trace, const tare__text *paths)
 {
     unsigned files = 0;
@@ -45,7 +45,7 @@ static void add_all(const char *me, const char *trace, const tare__text *paths)
                       FILES_MAX);
 }
 
-/* Each ended by NUL, and once: several processes may have written one. */
+/* Each path is terminated by NUL and listed once: several processes may have written the same file. */
 static int find_paths(const char *path, tare__text *paths)
 {
     tare__error error = {""};

@@ -1,4 +1,4 @@
-/* parquet: `tare report --parquet`: hands over to the Python package, since PyArrow writes the files.
+/* parquet: `tare report --parquet`: executes the Python package, since PyArrow writes the files.
  * One thread.
  * Must not know tables. */
 #define _GNU_SOURCE
@@ -11,7 +11,7 @@
 #include "cli.h"
 #include "tare.h"
 
-/* The interpreter of the environment that this command is installed in, else the first one on PATH. */
+/* The interpreter of the environment in which this command is installed, else the first one on PATH. */
 static bool find_python(char *out, size_t room)
 {
     char own[PATH_MAX];
@@ -37,7 +37,7 @@ int tare__cli_parquet(const char *folder, const char *trace, const char *rules, 
     if (!find_python(python, sizeof python))
         return tare__fail(error, TARE_E_SYSTEM,
                           "--parquet needs the Python package tare with PyArrow; there is no python3 on PATH");
-    /* -I: nothing of the current folder or of the environment is imported. */
+    /* -I: nothing is imported from the current directory or because of environment variables. */
     const char *words[] = {python, "-I", "-c", code, folder, trace, rules, NULL};
     execv(python, (char *const *)(uintptr_t)words);
     return tare__fail(error, TARE_E_SYSTEM, "cannot run %s: %s", python, strerror(errno));

@@ -1,5 +1,5 @@
-/* recording: options that run and attach share, and the end of a recording: summary, views, sentences.
- * One thread. Everything said here goes to standard error: standard output is the program's.
+/* recording: options that run and attach share, and the end of a recording: summary, views, messages.
+ * One thread. All messages go to standard error: standard output is the program's.
  * Must not know how recording works. */
 #define _GNU_SOURCE
 #include "recording.h"
@@ -16,7 +16,7 @@
 #include "views.h"
 
 #define INTERVAL_MAX_NS 60000000000u
-#define CARBON_MAX      10000.0 /* g/kWh: ten times the dirtiest grid there is */
+#define CARBON_MAX      10000.0 /* g/kWh: ten times the highest carbon intensity of any grid */
 
 /* In the order of their options. */
 static const char *const formats[TARE__RECORDING_VIEWS] = {"html", "json", TARE__VIEW_CSV, "chrome", "perfetto",
@@ -126,7 +126,7 @@ int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error
     for (int i = 0; i < TARE__RECORDING_VIEWS && !status; i++)
         if (recording->views[i])
             status = tare__view_try(formats[i], recording->views[i], error);
-    if (!status && tare__leftovers_press()) /* this run may be killed, too, and never come to its end */
+    if (!status && tare__leftovers_press()) /* this run may be killed, too, and never reach its end */
         tare__leftovers_tidy(true, NULL, NULL, &recording->tidied);
     if (!status)
         tare__cli_live_begin(&recording->live, recording->wants_live);
@@ -161,7 +161,7 @@ static void write_views(const tare__cli_recording *recording, const char *me, ta
     }
 }
 
-/* `wanted`: somebody wants to see something of it. */
+/* `wanted`: some output was requested. */
 static void show(const tare__cli_recording *recording, const char *me, const tare__run_result *result, bool wanted)
 {
     const char *path = result->trace;
@@ -200,8 +200,8 @@ static bool wants_views(const tare__cli_recording *recording)
     return false;
 }
 
-/* ---- sentences -------------------------------------------------------------------------------------- */
-/* "tare: wrote train.tare (113 KiB), train.html (1.2 MiB)", each line no longer than a terminal is wide. */
+/* ---- messages --------------------------------------------------------------------------------------- */
+/* "tare: wrote train.tare (113 KiB), train.html (1.2 MiB)", wrapped to the width of a terminal. */
 static void say_what_was_written(const tare__cli_recording *recording, const tare__run_result *result,
                                  uint64_t bytes)
 {
@@ -273,7 +273,7 @@ static void say_what_stays(const left_behind *left, const tare__tidied *tidied)
                       tare__unit_bytes(size, (double)tidied->unsavable_bytes));
 }
 
-/* Killed recordings of earlier: their memory is freed as far as their data are in their traces. */
+/* Earlier killed recordings: their memory is freed once their data is in their traces. */
 static void tidy_up(const tare__cli_recording *recording)
 {
     left_behind left = {.count = 0};
@@ -285,7 +285,7 @@ static void tidy_up(const tare__cli_recording *recording)
     say_what_stays(&left, &tidied);
 }
 
-/* Another run may have taken the name meanwhile, or somebody removed the file. */
+/* Another run may have taken the name in the meantime, or the file may have been removed. */
 static void keep_name(tare__run_result *result)
 {
     bool told = result->moved[0];
@@ -298,7 +298,7 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tar
 {
     bool whole = result->launched && result->trace[0];
     tare__cli_live_end(&recording->live);
-    signal(SIGPIPE, SIG_IGN); /* nobody may be reading standard error any more; the status must still be right */
+    signal(SIGPIPE, SIG_IGN); /* standard error may be closed; the exit status must still be right */
     bool wanted = !recording->quiet || wants_views(recording);
     if (whole && result->moved[0])
         tare__cli_say("tare", "%s", result->moved);

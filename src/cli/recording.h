@@ -1,5 +1,5 @@
-/* recording: what `tare run` and `tare attach` share: options, the status line, and what is said and written at the
- * end. One thread.
+/* recording: shared by `tare run` and `tare attach`: options, the status line, and messages and files at the end. One
+ * thread.
  * Must not know how recording works. */
 #ifndef TARE_CLI_RECORDING_H
 #define TARE_CLI_RECORDING_H
@@ -35,7 +35,7 @@ enum {
 };
 #define TARE__RECORDING_VIEWS 6
 
-/* Rows of a command's table. */
+/* Rows of a command's option table. */
 #define TARE__RECORDING_OPTIONS                                                                                       \
     {"output", 'o', "FILE",                                                                                           \
      "trace file to write (default: named after the script, train.tare; train.2.tare if it exists)",                  \
@@ -71,40 +71,40 @@ enum {
 /* ---- the status line -------------------------------------------------------------------------------- */
 typedef struct tare__cli_live {
     bool on, shown;
-    uint64_t at_ns, steps; /* of the line that is shown */
+    uint64_t at_ns, steps; /* of the current line */
 } tare__cli_live;
 
-void tare__cli_live_begin(tare__cli_live *live, bool wanted); /* nothing is shown where there is no terminal */
+void tare__cli_live_begin(tare__cli_live *live, bool wanted); /* nothing is shown without a terminal */
 void tare__cli_live_update(tare__cli_live *live, const tare__run_progress *progress);
 void tare__cli_live_words(tare__cli_live *live, const tare__run_progress *progress, tare__text *out);
-void tare__cli_live_end(tare__cli_live *live); /* the line goes away */
+void tare__cli_live_end(tare__cli_live *live); /* removes the line */
 
-/* ---- the whole -------------------------------------------------------------------------------------- */
+/* ---- the recording ---------------------------------------------------------------------------------- */
 typedef struct tare__cli_recording {
     const char *output, *rules_file;
     bool overwrite, quiet, readable, wants_live;
     uint64_t max_bytes, last_ns, interval_ns;
     uint32_t samplers_left_out;
     double carbon_g_per_kwh;
-    const char *views[TARE__RECORDING_VIEWS]; /* where to; NULL: not wanted */
+    const char *views[TARE__RECORDING_VIEWS]; /* output path; NULL: not wanted */
     struct tare__rules *rules;
     tare__cli_live live;
     tare__cli_keeping keeping;
-    tare__tidied tidied; /* killed recordings of earlier, before this one began */
+    tare__tidied tidied; /* earlier killed recordings, before this one began */
 } tare__cli_recording;
 
-/* One option of the rows above. 0, or TARE_E_USAGE with a sentence. */
+/* One option of the rows above. 0, or TARE_E_USAGE with a message. */
 int tare__cli_recording_take(tare__cli_recording *recording, int key, const char *argument, tare__error *error);
-/* What goes together, once all options are known: 0, or TARE_E_USAGE with a sentence. */
+/* Checks combinations once all options are known: 0, or TARE_E_USAGE with a message. */
 int tare__cli_recording_check(const tare__cli_recording *recording, tare__error *error);
-/* What must be in order before the program runs, so that nothing is lost when it ends: the rules can be read, the
- * views can be written. 0, or a status with a sentence. */
+/* Checks before the program runs, so that nothing is lost when it ends: the rules can be read, the views can be
+ * written. 0, or a status with a message. */
 int tare__cli_recording_begin(tare__cli_recording *recording, tare__error *error);
-/* Summary, views and sentences; then the rules are freed. `me` is the command, for what went wrong. */
+/* Writes summary, views and messages; then frees the rules. `me` is the command, for error messages. */
 void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tare__run_result *result);
 
 /* ---- the program's own profiler ------------------------------------------------------------------------- */
-/* What it wrote while the run was recorded is added to the trace, before that is shown. Returns the trace's bytes. */
+/* Adds what it wrote during the recording to the trace, before that is shown. Returns the trace's bytes. */
 uint64_t tare__cli_import_profiler(const tare__cli_recording *recording, const char *me,
                               const tare__run_result *result);
 

@@ -1,4 +1,4 @@
-/* report: `tare report`: shows a recorded run, finishing first what a killed collector left behind.
+/* report: `tare report`: shows a recorded run, after recovering data that a killed collector left behind.
  * One thread.
  * Must not know how anything is analyzed or laid out. */
 #define _GNU_SOURCE
@@ -18,7 +18,7 @@
 #define PARQUET "parquet"
 
 enum {
-    REPORT_FORMAT, /* and as many as there are formats */
+    REPORT_FORMAT, /* followed by the other formats */
     REPORT_CSV = REPORT_FORMAT + 5,
     REPORT_PARQUET,
     REPORT_TENSORBOARD,
@@ -54,7 +54,7 @@ static const tare__cli_option report_options[] = {
 
 typedef struct report_settings {
     const char *format, *output, *folder, *rules_file;
-    char *default_output; /* where a page goes that nobody gave a name */
+    char *default_output; /* default name of a page */
     tare__analyze_options analyze;
     tare__emit_options emit;
 } report_settings;
@@ -112,9 +112,9 @@ static int find_input(const tare__cli_words *words, const char **path, tare__err
     return 0;
 }
 
-/* ---- where it goes ------------------------------------------------------------------------------- */
-/* A page or a binary trace is no text for a terminal: it goes beside the trace, as NAME.html, unless something of
- * that name is there that no page of ours could be. */
+/* ---- output file --------------------------------------------------------------------------------- */
+/* A page or a binary trace is not written to a terminal: it is placed next to the trace, as NAME.html, unless a file of
+ * that name exists that cannot be a page of Tare. */
 static int find_place(report_settings *settings, const char *path, tare__error *error)
 {
     static const struct {
@@ -208,7 +208,7 @@ static int report_main(int argc, char **argv)
         tare__cli_say(ME, "%s", error.text);
         return TARE__EXIT_FAILED;
     }
-    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough is no failure */
+    signal(SIGPIPE, SIG_IGN); /* a reader that closes the pipe early is not a failure */
     tare__trace *trace = NULL;
     status = tare__engine_open(path, say, NULL, &trace, &error);
     settings.emit.trace = status ? path : tare__trace_path(trace);

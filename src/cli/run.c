@@ -1,5 +1,5 @@
-/* run: `tare run`: profiles a command, shows the summary, and ends as the command ended.
- * One thread. Standard output is the program's: everything said here goes to standard error.
+/* run: `tare run`: profiles a command, shows the summary, and exits with the command's status.
+ * One thread. Standard output is the program's: all messages go to standard error.
  * Must not know how recording works. */
 #include "cli.h"
 
@@ -34,14 +34,14 @@ static const tare__cli_option run_options[] = {
 typedef struct run_settings {
     tare__cli_recording recording;
     tare__run_options run;
-    const char *lines; /* functions, with commas between them; NULL: none */
-    const char *steps, *every_epochs; /* as told; NULL: all */
+    const char *lines; /* functions, separated by commas; NULL: none */
+    const char *steps, *every_epochs; /* as given; NULL: all */
     bool no_sampling;
     bool operators;
     bool told_of_waiting;
 } run_settings;
 
-/* A part without a name is a slip worth telling before the program runs. */
+/* An empty name is a mistake that is reported before the program runs. */
 static int take_lines(run_settings *settings, const char *argument, tare__error *error)
 {
     for (const char *at = argument;; at++) {
@@ -59,7 +59,7 @@ static int take_lines(run_settings *settings, const char *argument, tare__error 
     return 0;
 }
 
-/* A whole number at the start of a text, and what comes after it; NULL: there is none, or it is too large. */
+/* Parses an integer at the start of a text; returns the position after it; NULL: none, or too large. */
 static const char *read_count(const char *text, uint64_t *value)
 {
     size_t digits = strspn(text, "0123456789");
@@ -113,7 +113,7 @@ static int take_run_option(void *context, int key, const char *argument, tare__e
     }
 }
 
-/* The command line as it should have been, as far as it is good to read. */
+/* Suggests the corrected command line, shortened to a readable length. */
 static int forgotten_dashes(const tare__cli_words *words, tare__error *error)
 {
     char line[128];
@@ -143,8 +143,8 @@ static void copy_settings(run_settings *settings)
     run->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 
-/* What the Python package does, it reads in the program's environment. The program runs without its operators
- * rather than not at all. */
+/* Passes the settings of the Python package in the program's environment. If operators cannot be recorded, the program
+ * runs without them. */
 static int tell_package(const run_settings *settings, tare__error *error)
 {
     const struct {

@@ -1,5 +1,5 @@
 /* settings: options that were not given on the command line: from TARE_* variables, tare.toml, pyproject.toml.
- * One thread. What was read is kept to the end of the process: options point into it.
+ * One thread. Values are kept until the process ends: options point into them.
  * Must not know what the options do. */
 #define _GNU_SOURCE
 #include "cli.h"
@@ -20,11 +20,11 @@ extern char **environ;
 #define RECORDING TARE__SETTINGS_RECORDING
 #define SHOWING   TARE__SETTINGS_SHOWING
 
-/* What may be set for good: not what names a file of one run, such as --output, nor what --force would do. */
+/* Options that may be set permanently: not those that name a file of one run, such as --output, nor --force. */
 static const struct {
     const char *name;
     bool is_switch;
-    unsigned of; /* commands that take it if they have an option of that name */
+    unsigned of; /* commands that accept it if they have an option of that name */
 } known[] = {
     {"quiet", true, RECORDING},     {"max-size", false, RECORDING}, {"last", false, RECORDING},
     {"buffer-size", false, RECORDING}, {"readable", true, RECORDING},  {"no-wait", true, RECORDING},
@@ -42,7 +42,7 @@ static const struct {
 
 #define KNOWN TARE__COUNT_OF(known)
 
-/* Variables that mean something else: no misspelt settings. */
+/* Variables with another purpose: not misspelled settings. */
 static const char *const others[] = {"clock", "helper",    "session", "nvml",    "build",      "golden",
                                      "seeds", "lines-pid", "torch",   "verbose", "python-hook"};
 
@@ -54,7 +54,7 @@ typedef struct value {
 typedef struct settings {
     value values[KNOWN];
     const char *file; /* being read */
-    bool replaces;    /* what an earlier file said */
+    bool replaces;    /* values of an earlier file */
 } settings;
 
 static tare__arena *kept; /* texts of values */
@@ -64,7 +64,7 @@ static size_t find_known(const char *name)
 {
     for (size_t i = 0; i < KNOWN; i++) {
         const char *a = known[i].name, *b = name;
-        while (*a && (*a == *b || (*a == '-' && *b == '_'))) /* both ways to write it are common */
+        while (*a && (*a == *b || (*a == '-' && *b == '_'))) /* both spellings are common */
             a++, b++;
         if (*a == '\0' && *b == '\0')
             return i;
@@ -95,7 +95,7 @@ static const char *keep(const char *text)
 }
 
 /* ---- files ---------------------------------------------------------------------------------------- */
-/* The same files hold the Python package's settings: fields of ProfilingConfig and a monitor's switches. */
+/* The same files contain the Python package's settings: fields of ProfilingConfig and a monitor's switches. */
 static bool is_the_packages(const char *name)
 {
     static const char *const theirs[] = {
@@ -110,8 +110,8 @@ static bool is_the_packages(const char *name)
     return false;
 }
 
-/* Settings of a project may come from elsewhere with it: what they write stays in its folder, and nothing is sent to a
- * server that they name. */
+/* Settings of a project may be untrusted: files they name must be inside its folder, and nothing is sent to a server
+ * that they name. */
 static bool is_inside(const char *path)
 {
     char here[PATH_MAX], there[PATH_MAX], folder[PATH_MAX];
@@ -119,7 +119,7 @@ static bool is_inside(const char *path)
     if (path[0] == '/' || path[0] == '~' || strcmp(path, "..") == 0 || strncmp(path, "../", 3) == 0 ||
         strstr(path, "/../") || (strlen(path) > 2 && strcmp(path + strlen(path) - 3, "/..") == 0))
         return false;
-    /* The nearest folder or link that is there: a link may lead out, also to what is not there yet. */
+    /* The nearest existing folder or link: a link may lead outside, also to a path that does not exist yet. */
     snprintf(folder, sizeof folder, "%s", path);
     for (;;) {
         char *slash = strrchr(folder, '/');
@@ -178,7 +178,7 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
     return value->text ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
 }
 
-/* [history]: enabled, store and tag, each an option by another name. */
+/* [history]: enabled, store and tag, each an option with another name. */
 static int take_history_pair(void *context, const tare__toml_pair *pair, tare__error *error)
 {
     settings *to = context;
@@ -218,7 +218,7 @@ static int read_file(settings *to, const char *file, const char *table, tare__er
     return status;
 }
 
-/* The later file goes first in importance; within one a name may stand once. */
+/* The later file takes precedence; within one file a name may occur once. */
 static int read_files(settings *to, tare__error *error)
 {
     settings other = {.replaces = false};
@@ -237,7 +237,7 @@ static int take_variable(settings *to, size_t i, const char *variable, const cha
     static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no", "off", ""};
     value *value = &to->values[i];
     if (!known[i].is_switch && !*text)
-        return 0; /* set to nothing is not set */
+        return 0; /* an empty variable counts as unset */
     snprintf(value->where, sizeof value->where, "%s", variable);
     value->text = text;
     if (!known[i].is_switch)
@@ -268,7 +268,8 @@ static int read_variables(settings *to, tare__error *error)
     return status;
 }
 
-/* Variables of other programs may begin like ours; one that is nearly ours was meant to be. */
+/* Variables of other programs may have the same prefix; one that is very similar to a setting is reported as
+ * misspelled. */
 static int find_misspelt(tare__error *error)
 {
     for (char **entry = environ; entry && *entry; entry++) {

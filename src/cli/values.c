@@ -1,5 +1,5 @@
-/* values: what options take: a name, a whole number, a width, one output format. The same words are refused with the
- * same sentence by every command.
+/* values: parses option arguments: a name, an integer, a width, one output format. Every command rejects an invalid
+ * argument with the same message.
  * Pure; any thread.
  * Must not know any command, nor print. */
 #include <errno.h>

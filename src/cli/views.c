@@ -1,4 +1,4 @@
-/* views: writes a view of a trace: one file by an emitter, or the folder of tables; whole or not at all.
+/* views: writes a view of a trace: one file by an emitter, or the folder of tables; completely or not at all.
  * One thread.
  * Must not know how anything is analyzed or laid out. */
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@
 
 #define TABLES_MAX      64u
 
-/* ---- what suits the reader ------------------------------------------------------------------------- */
+/* ---- display options of a terminal ----------------------------------------------------------------- */
 static bool wants_colour(void)
 {
     const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
@@ -56,7 +56,7 @@ int tare__view_one(const char *path, const tare__emit_options *asked, bool lines
     if (lines)
         tare__cli_output_lines(&output, options.colour);
     status = write(what, &options, &sink, error);
-    bool refused = output.failure != 0; /* then the output's own sentence is the one to say */
+    bool refused = output.failure != 0; /* then the output's own message is printed */
     int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
     *unwritten = closed != 0;
     return closed ? closed : refused ? 0 : status;
@@ -65,11 +65,11 @@ int tare__view_one(const char *path, const tare__emit_options *asked, bool lines
 /* ---- a folder of files ---------------------------------------------------------------------------- */
 typedef struct folder {
     const char *path;
-    int fd; /* of it; everything below is opened from here on, so that no name leads elsewhere meanwhile */
+    int fd; /* everything below is opened relative to it, so that no name is redirected in the meantime */
     struct below {
         char *path;
         int fd;
-    } below[TABLES_MAX]; /* folders in it that are open */
+    } below[TABLES_MAX]; /* open folders in it */
     size_t n_below;
     tare__cli_output files[TABLES_MAX];
     size_t n;
@@ -83,7 +83,7 @@ static int refuse_folder(const char *path, int failure, tare__error *error)
     return tare__fail(error, TARE_E_SYSTEM, "cannot write to the directory '%s': %s", path, strerror(failure));
 }
 
-/* Made if it is not there. The one that was asked for may be a link. A descriptor or a status. */
+/* Created if it does not exist. The folder given by the user may be a link. A descriptor or a status. */
 static int open_folder(const char *path, tare__error *error)
 {
     int failure = mkdir(path, 0755) != 0 && errno != EEXIST ? errno : 0;
@@ -97,7 +97,7 @@ static int open_folder(const char *path, tare__error *error)
     return refuse_folder(path, failure, error);
 }
 
-/* One in another: a link there may lead anywhere. */
+/* A folder in another one: a link there is not followed, since it may lead anywhere. */
 static int open_below(int in, const char *name, const char *shown, tare__error *error)
 {
     struct stat about;
@@ -119,7 +119,7 @@ static int make_folder(const char *path, tare__error *error)
     return fd < 0 ? fd : 0;
 }
 
-/* That of a file, by its whole path: the folder itself, or one below, which is opened once. A descriptor of ours, or a
+/* The folder of a file, by its full path: the folder itself, or one below, which is opened once. A descriptor, or a
  * status. */
 static int folder_of(folder *to, char *path)
 {
@@ -168,7 +168,7 @@ static const tare__emit_sink *open_table(void *context, const char *name)
     return &to->sink;
 }
 
-/* The files get their names together, once all are written; until then only what could not be written counts. */
+/* The files are renamed together once all are written; until then only write failures are recorded. */
 static int close_table(void *context)
 {
     folder *to = context;

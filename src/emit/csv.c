@@ -1,4 +1,4 @@
-/* csv: one file a table, for spreadsheets and data frames: RFC 4180, UTF-8, units in the columns' names; a walk over
+/* csv: one file per table, for spreadsheets and data frames: RFC 4180, UTF-8, units in the column names; generated from
  * the schema (analyze/schema/schema.h).
  * Owned by the calling thread; writes in pieces. docs/EXPORT.md lists the columns.
  * Must not know how the tables were made, nor where the files are. */
@@ -27,13 +27,13 @@ static void separate(csv *to)
         tare__text_append(&to->text, ",", 1);
 }
 
-/* A spreadsheet takes these at the start of a cell for a formula; a single quote before them makes it text. */
+/* Spreadsheets interpret these at the start of a cell as a formula; a single quote before them makes it text. */
 static bool looks_like_formula(const char *text)
 {
     return *text && strchr("=+-@\t\r", *text);
 }
 
-/* The next cell of the row; an absent value is an empty one (NULL, "", NaN). */
+/* The next cell of the row; an absent value (NULL, "", NaN) is an empty cell. */
 static void csv_text(csv *to, const char *text)
 {
     separate(to);
@@ -128,10 +128,10 @@ static void put_cell(csv *to, const tare__schema_column *column, const tare__val
     }
 }
 
-/* A table, or rows inside of the rows of the level before. */
+/* A table, or rows nested in the rows of the previous level. */
 typedef struct level {
     const tare__table *table;
-    const tare__flat *via; /* the column of the level before whose rows these are */
+    const tare__flat *via; /* the column of the previous level that contains these rows */
     tare__flat columns[TARE__FLAT_MAX];
     size_t n_columns;
     char one[32]; /* what a row is called */
@@ -154,7 +154,7 @@ static bool is_rows(const tare__flat *flat)
     return tare__schema_type(flat->column) == TARE__TYPE_ROWS;
 }
 
-/* Of the rows around, in the line of a row inside. */
+/* Columns of the enclosing row that are repeated in the line of a nested row. */
 static bool is_beside(const level *from, const tare__flat *flat)
 {
     return flat->column->key && !is_rows(flat) && !tare__table_is_single(from->table);
@@ -220,7 +220,7 @@ static void put_line(sheet *to)
     csv_end_row(&to->csv);
 }
 
-/* Rows of a level: lines of the last one, else each with the rows inside it. */
+/* Rows of a level: lines if it is the last level, else each row with its nested rows. */
 static void put_rows(sheet *to, size_t depth, const char *rows, size_t n)
 {
     level *at = &to->levels[depth];
@@ -237,7 +237,7 @@ static void put_rows(sheet *to, size_t depth, const char *rows, size_t n)
     }
 }
 
-/* One row: a line for each of its values. */
+/* A single row: one line for each of its values. */
 static void put_single(sheet *to)
 {
     level *at = &to->levels[0];
@@ -294,7 +294,7 @@ static void put_file(sheet *to, const char *name)
         to->csv.status = TARE_E_SYSTEM;
 }
 
-/* "spans" is of spans, "processes" of processes. */
+/* A row of "spans" is a span, one of "processes" a process. */
 static void begin_level(level *at, const tare__table *table, const tare__flat *via)
 {
     size_t length = strlen(table->name);
@@ -306,7 +306,7 @@ static void begin_level(level *at, const tare__table *table, const tare__flat *v
     at->n_columns = tare__flat_columns(table, at->columns);
 }
 
-/* The table of the last level, then those inside its rows. */
+/* The table of the last level, then those nested in its rows. */
 static void put_files(sheet *to, const char *name)
 {
     level *at = &to->levels[to->last];

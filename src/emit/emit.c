@@ -1,6 +1,6 @@
-/* emit: the one table of output formats, and how their bytes reach the sink.
+/* emit: the table of output formats, and how their bytes reach the sink.
  * Constant; any thread.
- * Must not know any format from inside. */
+ * Must not know the inside of any format. */
 #include "emit.h"
 
 #include <string.h>

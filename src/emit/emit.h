@@ -1,4 +1,4 @@
-/* emit: shows tables or the raw stream. One output format a file behind one vtable, in one const table.
+/* emit: shows tables or the raw stream. One output format per file behind one vtable, in one const table.
  * Owned by the calling thread. Opens no files: bytes go to the sink it is given.
  * Must not know how the tables were made, nor where the bytes go. */
 #ifndef TARE_EMIT_H
@@ -18,12 +18,12 @@ typedef struct tare__emit_sink {
 } tare__emit_sink;
 
 typedef struct tare__emit_options {
-    unsigned width; /* columns of text; TARE__EMIT_WIDTH_MIN at least */
+    unsigned width; /* columns of text; at least TARE__EMIT_WIDTH_MIN */
     bool colour;
-    bool all;    /* fold nothing, leave nothing out */
-    bool raw;    /* show self times as measured, the recorder's own cost not taken off */
+    bool all;    /* merge and omit nothing */
+    bool raw;    /* show self times as measured, without subtracting the recorder's overhead */
     bool pretty; /* JSON: indented */
-    const char *trace; /* its name, for the commands that the text tells of; NULL: none are told */
+    const char *trace; /* its name, for the suggested commands; NULL: suggest none */
 } tare__emit_options;
 
 #define TARE__EMIT_WIDTH     80
@@ -31,9 +31,9 @@ typedef struct tare__emit_options {
 #define TARE__EMIT_WIDTH_MAX 400
 
 typedef enum tare__emit_needs {
-    TARE__EMIT_TABLES = 1, /* analysis is set */
-    TARE__EMIT_CURSOR = 2, /* trace is set; it is read from its start to its end */
-    TARE__EMIT_TIMELINE = 4 /* timeline is set, of at most TARE__EMIT_BOXES */
+    TARE__EMIT_TABLES = 1, /* requires `analysis` */
+    TARE__EMIT_CURSOR = 2, /* requires `trace`; it is read from start to end */
+    TARE__EMIT_TIMELINE = 4 /* requires `timeline`, of at most TARE__EMIT_BOXES */
 } tare__emit_needs;
 
 #define TARE__EMIT_BOXES 100000
@@ -47,8 +47,8 @@ typedef struct tare__emit_input {
 typedef struct tare__emitter {
     const char *name;
     unsigned needs; /* of tare__emit_needs */
-    /* 0; TARE_E_SYSTEM when the sink refused (the sink knows why) or reading failed, TARE_E_MEMORY; with a
-     * sentence unless it was the sink. */
+    /* 0; TARE_E_SYSTEM if the sink refused (it knows why) or reading failed, TARE_E_MEMORY; with a message unless it
+     * was the sink. */
     int (*emit)(const tare__emit_input *input, const tare__emit_options *options, const tare__emit_sink *sink,
                 tare__error *error);
 } tare__emitter;
@@ -56,34 +56,35 @@ typedef struct tare__emitter {
 extern const tare__emitter tare__emit_text, tare__emit_json, tare__emit_events, tare__emit_html, tare__emit_chrome,
     tare__emit_perfetto;
 
-/* CSV is one file a table: a name and a sink at a time. `open` returns the sink of a new file, NULL to stop. */
+/* CSV is one file per table: one name and sink at a time. `open` returns the sink of a new file, NULL to stop. */
 typedef struct tare__emit_files {
     const tare__emit_sink *(*open)(void *context, const char *name); /* "spans.csv" */
     int (*close)(void *context); /* the file opened last; 0, else the emitter stops */
     void *context;
 } tare__emit_files;
-/* ---- documents: walks over their schema, of what the document is about ------------------------------------------- */
-/* As JSON; as an emitter's `emit`. */
+/* ---- documents: generated from their schema
+ * ------------------------------------------------------------------------ */
+/* As JSON; parameters and result as for an emitter's `emit`. */
 int tare__emit_document(const tare__document *document, const void *of, const tare__emit_options *options,
                         const tare__emit_sink *sink, tare__error *error);
-/* The same at the end of a text, in which a failed allocation sticks. */
+/* The same, appended to a text; a failed allocation sets its `failed`. */
 void tare__put_document(tare__text *out, const tare__document *document, const void *of, bool pretty);
-/* One of its tables, as a key and its value in an object under way. */
+/* One of its tables, as a key and its value in the current object. */
 void tare__put_json_table(tare__json *json, tare__cells *cells, const tare__table *table);
-/* As CSV: a file for each table, and for rows inside of rows. 0; TARE_E_SYSTEM when a file refused (its owner knows
- * why), TARE_E_MEMORY. */
+/* As CSV: a file for each table, and for nested rows. 0; TARE_E_SYSTEM if a file refused (its owner knows why),
+ * TARE_E_MEMORY. */
 int tare__emit_csv(const tare__document *document, const void *of, const tare__emit_files *files, tare__error *error);
-/* One of these files only: "spans_numbers". */
+/* Only one of these files: "spans_numbers". */
 int tare__emit_csv_table(const tare__document *document, const void *of, const char *name, const tare__emit_sink *sink,
                          tare__error *error);
 
-/* What TensorBoard's plugins and HolisticTraceAnalysis read: a Kineto JSON for each process, and an XPlane below
- * plugins/profile/. Names have folders in them. 0; TARE_E_SYSTEM when a file refused (its owner knows why) or reading
+/* The input of TensorBoard's plugins and HolisticTraceAnalysis: a Kineto JSON for each process, and an XPlane below
+ * plugins/profile/. Names include directories. 0; TARE_E_SYSTEM if a file refused (its owner knows why) or reading
  * failed, TARE_E_MEMORY. */
 int tare__emit_tensorboard(struct tare__trace *trace, const tare__emit_files *files, tare__error *error);
 
 /* ---- a model instead of a run ---------------------------------------------------------------------------------- */
-/* As an emitter's `emit`, and as tare__emit_csv. */
+/* Parameters and results as for an emitter's `emit`, and as tare__emit_csv. */
 int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options,
                           const tare__emit_sink *sink, tare__error *error);
 int tare__emit_model_json(const tare__model_view *view, const tare__emit_options *options,
@@ -92,11 +93,11 @@ int tare__emit_model_html(const tare__model_view *view, const tare__emit_options
                           const tare__emit_sink *sink, tare__error *error);
 int tare__emit_model_csv(const tare__model_view *view, const tare__emit_files *files, tare__error *error);
 
-/* A page of sections in a caller's words, without a script. Every text is escaped. */
+/* A page of sections whose text the caller supplies, without a script. All text is escaped. */
 typedef enum tare__page_kind {
-    TARE__PAGE_TILES,        /* rows of three texts: what, value, more */
-    TARE__PAGE_TABLE,        /* rows of as many texts as it has columns */
-    TARE__PAGE_NOTES,        /* rows of one text, to be seen first */
+    TARE__PAGE_TILES,        /* rows of three texts: label, value, detail */
+    TARE__PAGE_TABLE,        /* rows with one text per column */
+    TARE__PAGE_NOTES,        /* rows of one text, shown first */
     TARE__PAGE_LIST,         /* rows of one text, numbered */
     TARE__PAGE_DISTRIBUTION, /* y: latencies in ns; x: p50, p95 */
     TARE__PAGE_COURSE,       /* x, y; columns: the unit; three texts below it */
@@ -105,7 +106,7 @@ typedef enum tare__page_kind {
 typedef struct tare__page_section {
     tare__page_kind kind;
     const char *title, *note; /* "": none */
-    const char *columns;      /* '|' between; '#' before one of figures, '%' before one of percentages, with bars */
+    const char *columns;      /* separated by '|'; '#' before a numeric one, '%' before one of percentages, with bars */
     const char *const *cells; /* row by row */
     size_t n_cells;
     const double *x, *y, *z;

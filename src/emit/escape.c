@@ -1,13 +1,13 @@
-/* escape: one walk over UTF-8, and what each format cannot have.
+/* escape: iterates over UTF-8 and replaces what each format cannot contain.
  * Owned by the calling thread.
- * Must not know what the text says. */
+ * Must not know the meaning of the text. */
 #include "escape.h"
 
 #include <string.h>
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Puts an ASCII character that means something there; false: it means nothing. */
+/* Writes an ASCII character that is special in the format; false: it is not special. */
 typedef bool special(tare__text *out, char c, bool property);
 
 static void walk(tare__text *out, const char *text, special *puts, bool property)
@@ -15,7 +15,7 @@ static void walk(tare__text *out, const char *text, special *puts, bool property
     for (size_t left = strlen(text); left > 0;) {
         uint32_t code;
         size_t length = tare__utf8_decode(text, left, &code);
-        bool hidden = length > 1 && tare__utf8_control(code); /* turns the line around, or shows nothing at all */
+        bool hidden = length > 1 && tare__utf8_control(code); /* changes the writing direction, or is invisible */
         if (length == 0 || code == 0xfffe || code == 0xffff || hidden)
             tare__text_string(out, REPLACEMENT);
         else if (length > 1 || !puts(out, *text, property))

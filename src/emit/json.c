@@ -1,5 +1,5 @@
-/* json: a document as strict JSON, a walk over its schema (analyze/schema/schema.h); docs/JSON.md is made from the
- * same. Owned by the calling thread.
+/* json: a document as strict JSON, generated from its schema (analyze/schema/schema.h), as is docs/JSON.md. Owned by
+ * the calling thread.
  * Must not know how the tables were made, nor where the bytes go. */
 #include "flush.h"
 
@@ -7,10 +7,10 @@ typedef struct writer {
     tare__json json;
     tare__text text;
     tare__cells cells;
-    bool all; /* rows that are bulky, too */
-    const tare__emit_sink *sink; /* NULL: all of it stays in `text` */
+    bool all; /* also bulky rows */
+    const tare__emit_sink *sink; /* NULL: everything stays in `text` */
     tare__error *error;
-    int status; /* the first failure; what comes after it is not written */
+    int status; /* the first failure; nothing is written after it */
 } writer;
 
 static void put_columns(writer *to, const tare__table *table, const void *row, size_t index);
@@ -33,7 +33,8 @@ static void put_row(writer *to, const tare__table *table, const void *row, size_
     }
 }
 
-/* Handed on in pieces. A line for each of a thousand numbers helps nobody. */
+/* Passed to the sink in pieces. Arrays of numbers are not split into lines: a thousand lines of one number are
+ * unreadable. */
 static void put_rows(writer *to, const tare__table *table, const char *rows, size_t n)
 {
     bool pretty = to->json.pretty;
@@ -94,7 +95,7 @@ static void put_columns(writer *to, const tare__table *table, const void *row, s
     }
 }
 
-/* Why values of a single row are null, where its columns say so. */
+/* Reasons why values of a single row are null, if its columns state them. */
 static void put_reasons(writer *to, const tare__table *table, const void *row)
 {
     bool told = false;

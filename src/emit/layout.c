@@ -1,4 +1,4 @@
-/* layout: cells, colours and broken lines of the text report.
+/* layout: cells, colors and line breaking of the text report.
  * Owned by the calling thread.
  * Must not know what the tables mean. */
 #include "layout.h"
@@ -23,7 +23,7 @@ void tare__page_name(tare__page *page, unsigned indent, const char *name, unsign
 {
     char fitted[4 * TARE__EMIT_WIDTH_MAX];
     unsigned room = page->name_columns;
-    /* However deep a row is, some of its name stays readable. */
+    /* Keeps part of the name readable at any depth. */
     unsigned deepest = room > 12 + kept ? room - 12 - kept : 0;
     indent = indent < deepest ? indent : deepest;
     tare__text_fit(fitted, sizeof fitted, name, room - indent - kept);
@@ -95,7 +95,7 @@ void tare__page_more(tare__page *page, size_t more, const char *what)
     size_t length = strlen(what);
     if (more == 0)
         return;
-    if (more == 1 && length >= 4 && what[length - 1] == 's') /* one row, one process */
+    if (more == 1 && length >= 4 && what[length - 1] == 's') /* singular: one row, one process */
         length -= strcmp(what + length - 4, "sses") == 0 ? 2 : 1;
     tare__page_style_on(page, TARE__PAGE_FAINT);
     tare__text_format(page->out, "… %s more %.*s; --all shows %s", tare__unit_count(count, (double)more),
@@ -109,7 +109,7 @@ size_t tare__page_rows(const tare__page *page, size_t n, size_t few)
     return page->options->all || n <= few + 1 ? n : few;
 }
 
-/* Whether a figure would be torn from its unit or its number by a break between these words. */
+/* Whether a break between these words would separate a number from its unit. */
 static bool belongs_together(const char *word, size_t length, const char *next)
 {
     static const char *const units[] = {"ns",  "µs",  "ms", "s",   "B", "KiB", "MiB",
@@ -124,7 +124,7 @@ static bool belongs_together(const char *word, size_t length, const char *next)
     return false;
 }
 
-/* Bytes up to the next place where the line may be broken. */
+/* Bytes up to the next position where the line may be broken. */
 static size_t unbroken(const char *text)
 {
     size_t length = strcspn(text, " ");
@@ -154,7 +154,7 @@ void tare__page_sentence_in(tare__page *page, unsigned hang, const char *sentenc
         snprintf(words, sizeof words, "%.*s", (int)length, sentence);
         tare__text_fit(shown, sizeof shown, words, width - hang);
         size_t columns = tare__text_columns(shown, strlen(shown));
-        /* On the last line room stays for the mark of what is cut off. */
+        /* On the last line, space is reserved for the truncation mark. */
         size_t needed = (first ? 0 : 1) + columns + (last_line && more ? 2 : 0);
         if (!first && column + needed > width && last_line) {
             tare__text_string(page->out, " …");

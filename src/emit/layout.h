@@ -1,4 +1,4 @@
-/* layout: what the parts of the text report share: cells of a line, colours, sentences broken into lines.
+/* layout: functions shared by the parts of the text report: cells of a line, colors, sentences broken into lines.
  * Owned by the calling thread; used inside emit only.
  * Must not know what the tables mean. */
 #ifndef TARE_EMIT_PAGE_H
@@ -19,14 +19,14 @@ typedef struct tare__page {
     tare__text *out;
     const tare__emit_options *options;
     unsigned name_columns; /* of the first cell of a table's lines */
-    size_t lines;          /* that the part under way may take */
+    size_t lines;          /* maximum for the current part */
 } tare__page;
 
 #define TARE__PAGE_ENDLESS SIZE_MAX
-/* Columns of the word that begins a line of what was used, or a finding. */
+/* Columns of the label that begins a usage line or a finding. */
 #define TARE__PAGE_LABEL 10u
 
-/* Columns of a cell, the blanks before its figure counted; the first figure of a line is a count. */
+/* Columns of a cell, including the spaces before its number; the first number of a line is a count. */
 #define TARE__PAGE_COUNT 7u
 #define TARE__PAGE_CELL  9u
 
@@ -35,27 +35,27 @@ void tare__page_style_off(tare__page *page);
 
 /* A line's first cell: indented, shortened to its columns less `kept`, not padded. */
 void tare__page_name(tare__page *page, unsigned indent, const char *name, unsigned kept);
-/* Blanks up to the first figure. */
+/* Spaces up to the first number. */
 void tare__page_pad(tare__page *page);
-/* A figure at the right of a cell; a blank stands before it even when it is too wide. */
+/* A number right-aligned in a cell; at least one space precedes it even if it is too wide. */
 void tare__page_cell(tare__page *page, unsigned columns, const char *string);
-void tare__page_calls(tare__page *page, uint64_t count); /* the first figure */
+void tare__page_calls(tare__page *page, uint64_t count); /* the first number */
 void tare__page_count(tare__page *page, double count);
 void tare__page_time(tare__page *page, double ns);
 void tare__page_line_end(tare__page *page);
 
-/* The start of a table's first line, after an empty one: its title, and blanks up to the first figure. */
+/* The start of a table's first line, after an empty one: its title, and spaces up to the first number. */
 void tare__page_heading(tare__page *page, const char *title);
-/* The whole line: the title, then the names of its columns ('|' between). */
+/* The whole line: the title, then the names of its columns (separated by '|'). */
 void tare__page_title(tare__page *page, const char *title, const char *columns);
-/* "… 12 more", with what they are and how to see them. */
+/* "… 12 more", with what they are and how to show them. */
 void tare__page_more(tare__page *page, size_t more, const char *what);
-/* How many of n rows to show when few are enough: all of them where leaving out saves nothing. */
+/* How many of n rows to show when few are enough: all of them if omitting rows saves nothing. */
 size_t tare__page_rows(const tare__page *page, size_t n, size_t few);
 
-/* A sentence broken at blanks; lines after the first are indented by `hang`. Control characters are '?'. */
+/* A sentence broken at spaces; lines after the first are indented by `hang`. Control characters become '?'. */
 void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence);
-/* The same in so many lines at most; "…" stands for what is cut off. */
+/* The same in at most this many lines; "…" marks truncated text. */
 void tare__page_sentence_in(tare__page *page, unsigned hang, const char *sentence, size_t lines);
 size_t tare__page_lines_of(const tare__text *text);
 

@@ -1,4 +1,4 @@
-/* plain: head and foot of pages without a script.
+/* plain: header and footer of pages without a script.
  * Owned by the calling thread.
  * Must not know what is on the pages. */
 #include "plain.h"

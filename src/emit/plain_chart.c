@@ -1,4 +1,4 @@
-/* plain_chart: places of a chart as shares and pixels, and the round steps of its scale.
+/* plain_chart: positions in a chart as shares and pixels, and the round steps of its scale.
  * Owned by the calling thread.
  * Must not know what is shown. */
 #include "plain_chart.h"
@@ -8,14 +8,14 @@
 
 #include "plain.h"
 
-#define BOTTOM 24.0   /* pixels below the scale, for words */
-#define COURSE 1000.0 /* width of a course in its own units: it is stretched to the chart's */
+#define BOTTOM 24.0   /* pixels below the scale, for labels */
+#define COURSE 1000.0 /* width of a line in its own units: it is stretched to the chart's */
 #define STEPS  4.0
 #define LEAST \
-    0.05 /* of the largest value is shown at least: noise shall look like noise, and labels differ */
+    0.05 /* minimum range, as a share of the largest value: noise must look like noise, and labels must differ */
 
 /* ---- the scale -------------------------------------------------------------------------------------- */
-/* What a round number is a multiple of: bytes are shown in powers of 1,024, long times in minutes and hours. */
+/* The base of round numbers: bytes are shown in powers of 1,024, long times in minutes and hours. */
 static double base_of(const char *unit, double largest, double step)
 {
     double base = 1;
@@ -40,7 +40,7 @@ static double round_step(const char *unit, double largest, double step)
 void tare__chart_scale(tare__chart *chart, double low, double high)
 {
     if (!isfinite(low) || !isfinite(high))
-        low = high = 0; /* nothing to show is no reason to fail */
+        low = high = 0; /* an empty chart is not a failure */
     double largest = fmax(fabs(low), fabs(high)), least = largest > 0 ? largest * LEAST : 1;
     if (low >= 0 && low < 0.35 * high)
         low = 0;
@@ -63,7 +63,7 @@ double tare__chart_up(const tare__chart *chart, double value)
     return chart->height - BOTTOM - (chart->height - chart->top - BOTTOM) * share;
 }
 
-/* ---- pieces ----------------------------------------------------------------------------------------- */
+/* ---- helpers ---------------------------------------------------------------------------------------- */
 void tare__chart_number(tare__text *out, const char *name, double value)
 {
     char digits[32];

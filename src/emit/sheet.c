@@ -1,6 +1,6 @@
-/* sheet: a table of the schema as HTML: titles, units, bars and tags as its columns say.
+/* sheet: a table of the schema as HTML: titles, units, bars and tags as its columns specify.
  * Owned by the calling thread.
- * Must not know what the tables are of. */
+ * Must not know what the tables contain. */
 #include "sheet.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #define TALL_FROM   40u /* rows */
 
 /* ---- values as text ---------------------------------------------------------------------------------------------- */
-/* A column, the table it is of, and the row it is read from. */
+/* A column, its table, and the row it is read from. */
 typedef struct place {
     const tare__table *table;
     const tare__schema_column *column;
@@ -89,7 +89,7 @@ static void put_number(tare__sheet *sheet, tare__text *to, const place *at, cons
         tare__text_string(to, column->unit == TARE__SHOW_CHANGE && number > 0 ? "+" : "");
         tare__text_string(to, tare__unit_value(text, unit ? unit : "", number));
     } else if (column->unit == TARE__SHOW_NOTHING && value->type != TARE__TYPE_NUMBER) {
-        tare__text_format(to, "%.0f", number); /* a number that names something */
+        tare__text_format(to, "%.0f", number); /* a number that identifies something */
     } else {
         tare__text_string(to, tare__schema_show(text, number, tare__schema_unit(column, at->row)));
     }
@@ -128,7 +128,7 @@ static void put_list(tare__text *to, const tare__value *value, const char *betwe
 
 static void put_value(tare__sheet *sheet, tare__text *to, const place *at);
 
-/* Of a few rows in a cell the first, which says most; of many, how many they are. */
+/* For a few rows in a cell the first one, which is the most informative; for many, their number. */
 static void put_inner(tare__sheet *sheet, tare__text *to, const place *at, const tare__value *value)
 {
     const tare__table *table = at->column->table;
@@ -165,7 +165,7 @@ static bool is_under(const tare__sheet *sheet, size_t i)
     return i < sheet->n && sheet->columns[i].column->page == TARE__PAGE_UNDER;
 }
 
-/* The class of a row: the text of the column that marks it. */
+/* The class of a row: the text of the column that classifies it. */
 static const char *mark_of(tare__sheet *sheet, const void *row, size_t index)
 {
     for (size_t i = 0; i < sheet->n; i++) {
@@ -201,7 +201,7 @@ static void put_small(tare__text *out, tare__text *text, bool *small)
     *small = true;
 }
 
-/* The value with those under it: of these, what has something between joins the text before. */
+/* The value with those grouped under it: one with a `between` text is joined to the text before. */
 static void put_values(tare__sheet *sheet, size_t i, const void *row, size_t index)
 {
     tare__text text = {0};
@@ -232,7 +232,7 @@ static void put_values(tare__sheet *sheet, size_t i, const void *row, size_t ind
     tare__text_free(&text);
 }
 
-/* As `title`, without the marks of Markdown. */
+/* As `title`, without Markdown markup. */
 static void put_meaning(tare__text *out, const tare__schema_column *column)
 {
     tare__text plain = {0};
@@ -256,7 +256,7 @@ static bool is_rounded(const tare__value *value, tare__metric_unit unit)
            value->count >= (unit == TARE__SHOW_BYTES ? 1024 : 100000);
 }
 
-/* As `title`, where the text is rounded or cut. */
+/* As `title`, if the text is rounded or truncated. */
 static void put_exactly(tare__sheet *sheet, size_t i, const void *row, size_t index)
 {
     place at = place_of(sheet, &sheet->columns[i], row, index);
@@ -270,7 +270,7 @@ static void put_exactly(tare__sheet *sheet, size_t i, const void *row, size_t in
     }
 }
 
-/* Flags that are set are tags beside the row's name. */
+/* Flags that are set become tags next to the row's name. */
 static void put_tags(tare__sheet *sheet, const void *row, size_t index)
 {
     char label[TARE__LABEL_BYTES];
@@ -367,7 +367,7 @@ static bool has_values(tare__sheet *sheet, const tare__flat *flat, const void *r
     return false;
 }
 
-/* The first column has the names of the rows. A column without values goes with those under it. */
+/* The first column has the names of the rows. A column without values is omitted together with those under it. */
 static void choose_columns(tare__sheet *sheet, const void *rows, size_t n)
 {
     size_t all = tare__flat_columns(sheet->table, sheet->columns), kept = 0;
@@ -427,7 +427,7 @@ static int largest_first(const void *left, const void *right)
     return a->value != b->value ? (a->value < b->value) - (a->value > b->value) : (a->row > b->row) - (a->row < b->row);
 }
 
-/* NULL: no memory. The caller frees it. */
+/* NULL: out of memory. The caller frees it. */
 static ranked *rank_rows(tare__sheet *sheet, const void *rows, size_t n)
 {
     ranked *order = malloc((n + 1) * sizeof *order);

@@ -1,5 +1,5 @@
-/* arrow: the structures of the Arrow C data and stream interfaces, as their specification lays them out.
- * Who has one calls its `release`.
+/* arrow: the structures of the Arrow C data and stream interfaces, as specified.
+ * The owner of one calls its `release`.
  * Must not know tables. */
 #ifndef TARE_ENGINE_ARROW_H
 #define TARE_ENGINE_ARROW_H

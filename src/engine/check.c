@@ -1,6 +1,6 @@
 /* check: figures read from JSON, and checked against a baseline.
  * An object is used by one thread at a time.
- * Must not know where the JSON comes from or goes. */
+ * Must not know where the JSON comes from or is written to. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

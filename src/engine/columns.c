@@ -1,6 +1,6 @@
-/* columns: a table of the schema as Arrow arrays: texts as utf8, times and counts as integers, parts as structs, rows
- * inside rows as lists of structs. Missing values are null.
- * Owned by the caller, who releases what was made. Must not know traces. */
+/* columns: a table of the schema as Arrow arrays: texts as utf8, times and counts as integers, parts as structs, nested
+ * rows as lists of structs. Missing values are null.
+ * Owned by the caller, who releases the result. Must not know traces. */
 #include "columns.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static int make_children(struct ArrowSchema *schema, int64_t n)
     return 0;
 }
 
-/* Pairs of key and value: how many, then the length of each and its bytes. */
+/* Pairs of key and value: their number, then the length of each and its bytes. */
 static char *metadata(const char *unit, const char *meaning)
 {
     const char *const texts[] = {"unit", unit, "description", meaning};
@@ -105,14 +105,14 @@ static int struct_schema(const tare__table *table, struct ArrowSchema *schema)
 int tare__arrow_schema(const tare__table *table, struct ArrowSchema *schema)
 {
     int status = struct_schema(table, schema);
-    schema->flags = 0; /* the batch itself is there */
+    schema->flags = 0; /* the batch itself is not null */
     if (status)
         release_schema(schema);
     return status;
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------------- */
-/* Rows that lie anywhere, in order. */
+/* Pointers to rows, in order. */
 typedef struct row_set {
     struct row {
         const void *at; /* NULL: the row is null */
@@ -149,7 +149,7 @@ static void release_array(struct ArrowArray *array)
     array->release = NULL;
 }
 
-/* Zeroed buffers of these sizes, the first of them for validity: all null. */
+/* Zeroed buffers of these sizes, the first one for validity: all null. */
 static int begin_array(struct ArrowArray *array, size_t n, size_t n_children, const size_t *sizes, size_t n_sizes)
 {
     *array = (struct ArrowArray){.length = (int64_t)n, .null_count = (int64_t)n, .release = release_array};
@@ -187,7 +187,7 @@ static tare__value value_of(tare__cells *cells, const tare__schema_column *colum
     return row->at ? tare__schema_cell(cells, column, row->at, row->index) : (tare__value){.type = TARE__TYPE_ABSENT};
 }
 
-/* Numbers of eight bytes, row numbers of four, flags of a bit. */
+/* Numbers of eight bytes, row numbers of four, flags of one bit. */
 static int plain_array(tare__cells *cells, const tare__schema_column *column, const row_set *set,
                        struct ArrowArray *array)
 {
@@ -197,7 +197,7 @@ static int plain_array(tare__cells *cells, const tare__schema_column *column, co
     for (size_t i = 0; i < set->n && !status; i++) {
         tare__value value = value_of(cells, column, &set->rows[i]);
         void *to = buffer(array, 1);
-        if (value.type != type) /* null; or a time that no integer holds */
+        if (value.type != type) /* null; or a time that does not fit in an integer */
             continue;
         is_valid(array, i);
         switch (type) {
@@ -213,12 +213,12 @@ static int plain_array(tare__cells *cells, const tare__schema_column *column, co
     return status;
 }
 
-/* Texts one after the other, and where each begins. */
+/* Concatenated texts, and the offset of each. */
 static int text_array(const char *const *texts, size_t n, struct ArrowArray *array)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++)
-        bytes += texts[i] ? 3 * strlen(texts[i]) : 0; /* a byte that is not UTF-8 becomes three */
+        bytes += texts[i] ? 3 * strlen(texts[i]) : 0; /* an invalid UTF-8 byte becomes three bytes */
     if (bytes > INT32_MAX)
         return TARE_E_MEMORY;
     const size_t sizes[] = {(n + 1) * sizeof(int32_t), bytes};
@@ -258,7 +258,7 @@ static int texts_of(tare__cells *cells, const tare__schema_column *column, const
 
 static int struct_array(tare__cells *cells, const tare__table *table, const row_set *set, struct ArrowArray *array);
 
-/* Where the items of each row begin; their own array is the child. */
+/* The offsets of each row's items; the items are the child array. */
 static int list_array(tare__cells *cells, const tare__schema_column *column, const row_set *set,
                       struct ArrowArray *array)
 {

@@ -1,5 +1,5 @@
 /* columns: a table of the schema as Arrow arrays.
- * Owned by the caller, who releases what was made.
+ * Owned by the caller, who releases the result.
  * Must not know traces. */
 #ifndef TARE_ENGINE_COLUMNS_H
 #define TARE_ENGINE_COLUMNS_H

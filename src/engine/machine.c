@@ -1,4 +1,4 @@
-/* machine: this machine and the revision of what is worked on, in figures and as JSON.
+/* machine: this machine and the revision in the current directory, in figures and as JSON.
  * Any thread.
  * Must not know what was measured. */
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "tare.h"
 
-/* What stands in the options of `tare model`: shapes and values of inputs. */
+/* Converts shapes and values of inputs, as the options of `tare model` give them, and analyzes the model. */
 static int analyze(const char *path, const tare_engine_model_options *options, tare__arena *arena,
                  tare__model_report **report, tare__error *why)
 {

@@ -1,4 +1,4 @@
-/* open: a trace for reading, with what a killed recording left in memory added to it first.
+/* open: opens a trace for reading, after adding the data that a killed recording left in memory.
  * One thread.
  * Must not know who reads it. */
 #define _GNU_SOURCE
@@ -18,7 +18,7 @@
 #define RULES_MAX_BYTES (1u << 20)
 
 typedef struct listener {
-    tare_engine_notice *notice; /* NULL: nobody listens */
+    tare_engine_notice *notice; /* may be NULL */
     void *context;
 } listener;
 
@@ -34,7 +34,7 @@ __attribute__((format(printf, 2, 3))) static void tell(const listener *to, const
     to->notice(to->context, sentence);
 }
 
-/* ---- what a killed collector left ---------------------------------------------------------------- */
+/* ---- data left by a killed collector --------------------------------------------------------------- */
 static void say_salvaged(const listener *to, const tare__salvaged *saved, const char *folder)
 {
     char spans[TARE__COUNTED_BYTES];
@@ -63,8 +63,8 @@ static void say_salvaged(const listener *to, const tare__salvaged *saved, const 
              saved->damaged_blocks ? "the file is damaged" : "it belongs to another file", folder);
 }
 
-/* A trace may come from anywhere: where it names a folder that is not there, there is nothing to say beyond what the
- * report does; any other is judged by tare__salvage. */
+/* A trace may be untrusted: if it names a folder that does not exist, nothing is reported beyond the report itself; any
+ * other folder is verified by tare__salvage. */
 static bool is_there(const char *folder)
 {
     struct stat info;
@@ -77,7 +77,7 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* An unfinished trace whose session is still there: finish it. True when it should be opened anew. */
+/* Finishes an unfinished trace whose session still exists. True: the trace must be opened again. */
 static bool finish_trace(const listener *to, tare__trace *trace)
 {
     tare__salvaged saved;

@@ -1,4 +1,4 @@
-/* show: a report in the formats of emit, and traces of other profilers made into our own.
+/* show: a report in the formats of emit, and the conversion of other profilers' traces.
  * An object is used by one thread at a time.
  * Must not know where output goes. */
 #include <stdio.h>
@@ -23,7 +23,7 @@ static int keep(void *context, const void *data, size_t bytes)
     return text->failed;
 }
 
-/* Text goes to people: it is made harmless, which takes whole lines. */
+/* Text is shown on terminals: control characters are replaced, which requires complete lines. */
 static int emit_text(const tare__emit_input *input, const tare__emit_options *options, const tare__emit_sink *sink,
                      tare__error *why)
 {

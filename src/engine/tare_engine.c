@@ -1,4 +1,4 @@
-/* tare_engine: the functions of tare_engine.h over the modules below.
+/* tare_engine: implements tare_engine.h with the modules below.
  * An object is used by one thread at a time.
  * Must not know who shows the tables, nor print. */
 #include <errno.h>

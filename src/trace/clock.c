@@ -1,4 +1,4 @@
-/* clock: ticks to nanoseconds since the start of the run, by the syncs the collector wrote.
+/* clock: converts ticks to nanoseconds since the start of the run, using the syncs the collector wrote.
  * Owned by the thread that opened the trace.
  * Must not know events. */
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 
 #define SYNCS_A_BLOCK_MAX 65536u
 
-/* Any file keeps to the same memory: when the room is full every other sync goes, and from then on only every
- * second, fourth, … is kept, so that they stay evenly apart. A long file has its syncs minutes apart, where
- * the clocks' drift is still a straight line. */
+/* Keeps memory bounded for any file: when the table is full, every other sync is dropped, and from then on only every
+ * second, fourth, … is kept, so that they stay evenly spaced. In a long file the syncs are then minutes apart, over
+ * which clock drift is still linear. */
 static void thin_syncs(tare__trace *trace)
 {
     uint32_t kept = 0;
@@ -20,8 +20,8 @@ static void thin_syncs(tare__trace *trace)
     trace->sync_stride *= 2;
 }
 
-/* Syncs that do not go forward are old ones told again, or nonsense. The newest is always there, if only
- * until the next one comes. */
+/* A sync that does not advance is a repeated or an invalid one and is ignored. The newest sync is always kept, at least
+ * until the next one arrives. */
 static void add_sync(tare__trace *trace, const tare__clock_sync *sync)
 {
     if (trace->n_syncs) {
@@ -59,7 +59,7 @@ static double slope(uint64_t ticks0, uint64_t ns0, uint64_t ticks1, uint64_t ns1
     return (double)(ns1 - ns0) / (double)(ticks1 - ticks0);
 }
 
-/* With fewer than two syncs the wall clock of start and end must do. */
+/* Fallback for fewer than two syncs: the wall clock at start and end. */
 static double slope_of_realtime(const tare__trace *trace)
 {
     uint64_t ticks0 = trace->run.start_ticks, ns0 = trace->run.start_realtime_ns;
@@ -111,7 +111,7 @@ static uint32_t sync_before(const tare__trace *trace, uint64_t ticks)
     return low;
 }
 
-/* Nanoseconds since the first sync; outside of the syncs by the average rate. */
+/* Nanoseconds since the first sync. Outside of the range of the syncs the average rate is used. */
 static double since_first_sync(const tare__trace *trace, uint64_t ticks)
 {
     const tare__clock_sync *first = trace->syncs;
@@ -125,7 +125,7 @@ static double since_first_sync(const tare__trace *trace, uint64_t ticks)
     return (double)(sync->monotonic_ns - first->monotonic_ns) + distance(sync->ticks, ticks) * rate;
 }
 
-/* Where the run's own start is lost, the earliest thing known stands for it. */
+/* If the start of the run is missing, the earliest known time is used instead. */
 static uint64_t start_ticks(const tare__trace *trace)
 {
     if (trace->run.start_ticks)

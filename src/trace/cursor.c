@@ -1,6 +1,6 @@
-/* cursor: the blocks of a trace in file order, each verified; damage is stepped over and accounted for.
+/* cursor: returns the blocks of a trace in file order, each verified. Damage is skipped and counted.
  * Owned by the calling thread.
- * Must not know what blocks mean, but for which of them fill the tables. */
+ * Must not know what blocks mean, except which of them fill the tables. */
 #define _GNU_SOURCE /* memmem */
 #include <string.h>
 
@@ -10,12 +10,12 @@
 #define HEADER_BYTES sizeof(tare__block_header)
 #define SCAN_BYTES ((size_t)64 << 10)
 #define NOT_FOUND UINT64_MAX
-/* A crafted file can overlap damaged blocks so that each is summed up again and again. Past this many times
- * the file's size a damaged block's length is believed. */
+/* A crafted file can overlap damaged blocks so that each is checksummed repeatedly. Beyond this multiple of the file's
+ * size, the length of a damaged block is trusted. */
 #define WASTE_FACTOR 4
 
 /* ---- resynchronising ----------------------------------------------------------------------------- */
-/* Offset of the first right header at or after `offset`, or NOT_FOUND. */
+/* Offset of the first valid header at or after `offset`, or NOT_FOUND. */
 static int scan(tare__trace *trace, uint64_t offset, uint64_t *found, tare__error *error)
 {
     static const uint32_t magic = TARE__BLOCK_MAGIC;
@@ -38,7 +38,7 @@ static int scan(tare__trace *trace, uint64_t offset, uint64_t *found, tare__erro
             }
             at++;
         }
-        offset += got - (HEADER_BYTES - 1); /* a header may lie across the edge */
+        offset += got - (HEADER_BYTES - 1); /* a header may cross the edge */
     }
     return 0;
 }
@@ -57,7 +57,7 @@ static int header_at(tare__trace *trace, uint64_t offset, bool *right, tare__err
     return 0;
 }
 
-/* ---- accounts of damage -------------------------------------------------------------------------- */
+/* ---- damage counts -------------------------------------------------------------------------------- */
 static void note_damage(tare__trace_damage *damage, uint64_t offset, uint64_t bytes, uint64_t spans)
 {
     if (damage->blocks == 0 || offset < damage->first_offset)
@@ -80,8 +80,8 @@ void tare__trace_refuse(tare__trace *trace, const tare__trace_block *block)
     note_damage(&trace->damage, block->offset, bytes, block->header.spans);
 }
 
-/* ---- damage met by the cursor -------------------------------------------------------------------- */
-/* No header here. When the block before was stepped over unread, its length may be what is wrong. */
+/* ---- damage found by the cursor -------------------------------------------------------------------- */
+/* There is no header at this offset. If the previous block was skipped unverified, its length may be the cause. */
 static int skip_headless(tare__trace *trace, tare__error *error)
 {
     uint64_t found, from = trace->offset + 1;
@@ -101,7 +101,7 @@ static int skip_headless(tare__trace *trace, tare__error *error)
     return 0;
 }
 
-/* The header promises more bytes than there are: the file ends here, or bytes are missing in the middle. */
+/* The header states more bytes than the file has: the file ends here, or bytes are missing in the middle. */
 static int skip_too_long(tare__trace *trace, const tare__block_header *header, tare__error *error)
 {
     uint64_t found;
@@ -130,7 +130,7 @@ static int skip_bad_payload(tare__trace *trace, const tare__block_header *header
         status = scan(trace, trace->offset + HEADER_BYTES, &found, error);
         if (status)
             return status;
-        /* Nothing behind it: what is left after this block may be a torn one, to be told as such. */
+        /* No block follows: the rest after this block may be a truncated block, to be reported as such. */
         if (found != NOT_FOUND && found < next)
             next = found;
     }
@@ -145,8 +145,7 @@ static bool is_known(const tare__block_header *header)
     return header->kind >= TARE__BLOCK_RUN && header->kind <= TARE__BLOCK_FACTS && header->flags == 0;
 }
 
-/* Looks at the block under the cursor and moves behind it: 1 when *block is one to hand out, 0 when there was
- * something else. */
+/* Examines the block at the cursor and moves past it. 1: *block can be returned; 0: it was something else. */
 static int step(tare__trace *trace, tare__trace_block *block, tare__error *error)
 {
     const uint8_t *data;
@@ -178,7 +177,7 @@ static int step(tare__trace *trace, tare__trace_block *block, tare__error *error
     if (status)
         return status;
     if (got < bytes)
-        return 0; /* the file was cut just now: look again */
+        return 0; /* the file was truncated just now: try again */
     block->payload = data + HEADER_BYTES;
     if (tare__crc32c(0, block->payload, header->payload_bytes) != header->payload_crc)
         return skip_bad_payload(trace, header, error);

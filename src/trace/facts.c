@@ -1,4 +1,4 @@
-/* facts: what the FACTS blocks say, one row for each stream, key, place and text.
+/* facts: the content of the FACTS blocks, one row for each stream, key, location and text.
  * Owned by the thread that opened the trace.
  * Must not know what the keys mean. */
 #include <math.h>
@@ -36,7 +36,7 @@ int tare__trace_take_facts(tare__trace *trace, const tare__trace_block *block)
         identity key = {block->header.stream, fact->key, fact->file, fact->text, fact->line};
         if (trace->facts.n >= trace->facts.limit &&
             tare__intern_find(trace->fact_keys, (const char *)&key, sizeof key) == TARE__INTERN_NONE)
-            continue; /* no damage: the file has more than is shown */
+            continue; /* not damage: the file has more facts than are shown */
         uint32_t at = tare__intern_add(trace->fact_keys, (const char *)&key, sizeof key);
         bool refused;
         tare__trace_fact *row =

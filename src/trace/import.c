@@ -1,4 +1,4 @@
-/* import: the document around a foreign trace's events: what it says of itself, and what to do where it is broken.
+/* import: reads the document around the events of a foreign trace: its metadata, and recovery where it is malformed.
  * One thread.
  * Must not know what events mean, nor how they are written. */
 #include <stdio.h>
@@ -33,9 +33,9 @@ static void tell_progress(const tare__importer *importer)
         importer->options->progress(importer->options->context, importer->reader.offset);
 }
 
-/* The elements of the list that was just opened. 0: to its end; 1: the JSON is broken, and beyond repair; or a
- * status. An event that is broken is left out and counted: a name with quotes in it that nobody escaped must not cost
- * all events behind it. */
+/* Reads the elements of the list that was just opened. 0: read to its end; 1: the JSON is malformed and reading cannot
+ * continue; or a status. A malformed event is skipped and counted: a name with unescaped quotes must not lose all
+ * events after it. */
 static int read_events(tare__importer *importer)
 {
     tare__json_reader *reader = &importer->reader;
@@ -53,7 +53,7 @@ static int read_events(tare__importer *importer)
         if (status < 0)
             return status;
         if (status == 1) {
-            /* A list that just stops is allowed: programs that were killed leave it so. */
+            /* A list without an end is allowed: programs that were killed leave one. */
             if (reader->ended && !reader->failed && depth == 1 && reader->depth == 1)
                 return 0;
             note_broken(importer);
@@ -108,7 +108,7 @@ static tare__json_token read_distributed(tare__importer *importer)
     return token;
 }
 
-/* A member of the outermost object. 0, 1 where the JSON is broken, or a status. */
+/* A member of the outermost object. 0; 1 if the JSON is malformed; or a status. */
 static int read_member(tare__importer *importer, bool *has_events)
 {
     tare__json_reader *reader = &importer->reader;

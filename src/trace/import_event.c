@@ -1,4 +1,4 @@
-/* import_event: one event of a foreign trace, read from its JSON and made into records by its phase and category.
+/* import_event: reads one event of a foreign trace from its JSON and converts it to records by its phase and category.
  * One thread.
  * Must not know how records are kept and written. */
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void copy_text(char *into, size_t room, const tare__json_reader *reader)
     into[length] = '\0';
 }
 
-/* A table of words is looked into for every key of every event: lengths are known before. */
+/* A word table is searched for every key of every event, so lengths are stored with the words. */
 typedef struct word {
     const char *text;
     size_t length;
@@ -131,7 +131,7 @@ static void take_argument(event *event, argument which, const tare__json_reader 
     }
 }
 
-/* Values of a counter have any name; what kind of event it is may stand behind them. */
+/* The values of a counter may have any name, and the kind of the event may follow them. */
 static bool wants_values(const event *event)
 {
     return (event->phase[0] == 'C' || event->phase[0] == '\0') && event->value_count < EVENT_VALUES;
@@ -193,7 +193,7 @@ static field field_of(const tare__json_reader *reader)
     return (field)find_word(words, FIELD_UNKNOWN, reader);
 }
 
-/* False: the JSON is broken. */
+/* False: the JSON is malformed. */
 static bool read_event(tare__json_reader *reader, event *event)
 {
     tare__json_token token;
@@ -213,7 +213,7 @@ static bool read_event(tare__json_reader *reader, event *event)
 }
 
 /* ---- the event --------------------------------------------------------------------------------------------- */
-/* Big, and only its head has to be empty before each event. */
+/* The struct is large; only its head has to be cleared before each event. */
 static void clear(event *event)
 {
     memset(event, 0, offsetof(struct event, name));

@@ -1,4 +1,4 @@
-/* import_event: an event of a foreign trace as it was read. One thread.
+/* import_event: an event of a foreign trace as read. One thread.
  * Must not know how records are kept and written. */
 #ifndef TARE_TRACE_IMPORT_EVENT_H
 #define TARE_TRACE_IMPORT_EVENT_H
@@ -49,14 +49,14 @@ typedef struct event {
     double allocated, reserved;
     uint32_t value_count;
     size_t name_bytes;
-    char name[TARE__NAME_TEXT_MAX]; /* all before it is emptied for each event */
+    char name[TARE__NAME_TEXT_MAX]; /* everything before it is cleared for each event */
     char pid[64], tid[64], id[64];
     char op_name[128];
     char label[128]; /* args.name */
     event_value values[EVENT_VALUES];
 } event;
 
-/* Makes records of it, or counts why not. 0 or a status. */
+/* Converts it to records, or counts why it is not. 0 or a status. */
 int tare__import_take(tare__importer *importer, const event *event);
 
 #endif

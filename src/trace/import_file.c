@@ -1,4 +1,4 @@
-/* import_file: a foreign trace's bytes, inflated where they are gzip.
+/* import_file: the bytes of a foreign trace, decompressed if they are gzip.
  * Owned by the thread that imports.
  * Must not know what the bytes mean. */
 #define _GNU_SOURCE
@@ -12,7 +12,7 @@
 #include "import.h"
 #include "tare.h"
 
-/* A build by hand, as tools/gpu-check makes one, may do without zlib: then gzip is no JSON. */
+/* A manual build, as by tools/gpu-check, may omit zlib: then gzip is reported as invalid JSON. */
 #ifdef TARE__ZLIB
 #include <zlib.h>
 #else
@@ -92,7 +92,7 @@ int tare__import_open(const char *path, tare__import_file **file, tare__error *e
     return 0;
 }
 
-/* Bytes before the trouble are handed out before it. */
+/* Bytes read before an error are returned before the error. */
 int64_t tare__import_read(void *context, void *into, size_t bytes)
 {
     tare__import_file *file = context;

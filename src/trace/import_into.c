@@ -1,5 +1,5 @@
-/* import_into: the file of a run, to which what the program's own profiler wrote in that run is added: which numbers
- * are taken, which process is which, and what a time is on its clock. One thread.
+/* import_into: the file of a run, to which events of the program's own profiler in that run are added: which numbers
+ * are in use, which process is which, and how a time maps to its clock. One thread.
  * Must not know what the events are. */
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "import_inner.h"
 #include "trace.h"
 
-/* Clocks are read one after the other, and realtime is corrected now and then. */
+/* Clocks are read one after the other, and realtime is adjusted occasionally. */
 #define SLACK_NS 1000000000u
 
 static void find_numbers(tare__import_base *base)
@@ -45,7 +45,7 @@ static int read_clock(tare__import_base *base, tare__error *error)
     return 0;
 }
 
-/* Nothing may stand behind its END: that would be lost. */
+/* Nothing may follow its END block: it would be lost. */
 static int read_end(tare__import_base *base, tare__error *error)
 {
     const char *is;
@@ -127,7 +127,7 @@ uint64_t tare__import_base_ticks(const tare__importer *importer, int64_t ns)
 }
 
 /* ---- who ---------------------------------------------------------------------------------------------------- */
-/* The last one where a number was used twice. A program in a container knows its own number only. */
+/* If a pid was used twice, the last one. A program in a container knows only its inner pid. */
 uint32_t tare__import_base_process(const tare__importer *importer, int64_t pid)
 {
     size_t n;

@@ -1,4 +1,4 @@
-/* import_sort: records in any number put into order: in memory, and what is more in sorted runs on the disk.
+/* import_sort: sorts any number of records: in memory, and beyond that in sorted runs on disk.
  * One thread.
  * Must not know what the records mean. */
 #define _GNU_SOURCE
@@ -13,7 +13,7 @@
 
 #define RECORDS_MAX   (1u << 19) /* 20 MiB */
 #define MERGE_RECORDS (1u << 18) /* of all runs together while they are merged … */
-#define MERGE_LEAST   256u       /* … but no less than this of each */
+#define MERGE_LEAST   256u       /* … but at least this many of each */
 
 static int by_order(const void *a, const void *b)
 {
@@ -41,7 +41,8 @@ static int fail_spill(int failure, tare__error *error)
                       "cannot write temporary data to disk: %s", strerror(failure));
 }
 
-/* Beside the output, which needs room there as well; the temporary folder may be memory. Gone with its descriptor. */
+/* Next to the output, which needs space there as well; the temporary directory may be in memory. Unlinked at once, so
+ * that it disappears when the descriptor is closed. */
 static int open_spill(tare__import_sorter *sorter, tare__error *error)
 {
     char *path = NULL;
@@ -119,7 +120,7 @@ static void sift(tare__import_sorter *sorter, size_t at)
     }
 }
 
-/* The next records of a run; false: it has no more, or *status is set. */
+/* The next records of a run; false: no more, or *status is set. */
 static bool fill(tare__import_sorter *sorter, tare__import_run *run, uint32_t room, int *status,
                  tare__error *error)
 {
@@ -172,7 +173,7 @@ int tare__sorter_rewind(tare__import_sorter *sorter, tare__error *error)
     return status;
 }
 
-/* Without runs `bytes` counts the records handed out. */
+/* Without runs, `bytes` counts the records returned so far. */
 static int next_in_memory(tare__import_sorter *sorter, tare__import_record *record)
 {
     if (sorter->bytes == sorter->count)

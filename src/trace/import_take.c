@@ -1,4 +1,4 @@
-/* import_take: what events of foreign traces mean: which become steps, phases, operators, tracks, counters.
+/* import_take: interprets events of foreign traces: which become steps, phases, operators, tracks, counters.
  * One thread.
  * Must not know JSON, nor how records are written. */
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "import_event.h"
 
-#define OPEN_MAX 4096u /* begins of a thread without an end so far */
+#define OPEN_MAX 4096u /* begins of a thread that have no end yet */
 
 static int no_memory(tare__importer *importer)
 {
@@ -44,7 +44,7 @@ static bool is_named(const event *event, const char *name)
     return event->name_bytes == strlen(name) && starts_with(event, name);
 }
 
-/* Place of the event's thread; the one where work for a GPU comes from is kept. */
+/* Place of the event's thread; the thread that launches GPU work is remembered. */
 static uint32_t thread_of(tare__importer *importer, const event *event)
 {
     uint32_t place = tare__import_thread(importer, event->pid, event->tid);
@@ -75,7 +75,7 @@ static bool is_step(const event *event, double *index)
     return false;
 }
 
-/* Names under which torch tells of parts of a step. */
+/* Names by which torch records the parts of a step. */
 static const char *phase_of(const event *event)
 {
     static const struct {
@@ -103,7 +103,7 @@ static int add_annotation(tare__importer *importer, const event *event, tare__im
     return add_named(importer, record, TARE_KIND_SPAN, event->name, event->name_bytes);
 }
 
-/* Steps and phases were among them once. */
+/* Older versions of torch recorded steps and phases as operators. */
 static int add_operator(tare__importer *importer, const event *event, tare__import_record *record)
 {
     double index;
@@ -146,7 +146,7 @@ static int add_session(tare__importer *importer, const event *event, tare__impor
     return add_named(importer, record, TARE_KIND_STEP, event->name, event->name_bytes);
 }
 
-/* A call that starts work on a GPU: joined to it by its flow. */
+/* A call that starts work on a GPU: connected to it by its flow. */
 static int add_launch(tare__importer *importer, const event *event, tare__import_record *record)
 {
     if (event->correlation && event->correlation < UINT64_C(1) << 53) {
@@ -189,8 +189,8 @@ static int take_on_track(tare__importer *importer, const event *event, uint32_t 
     return add_named(importer, record, TARE_KIND_SPAN, event->name, event->name_bytes);
 }
 
-/* What the user wrote around kernels lies over them: on a track of its own, and no work of the GPU's. So does
- * waiting. */
+/* User annotations around kernels cover them: they get a separate track and do not count as GPU work. The same applies
+ * to waiting. */
 static int take_gpu_span(tare__importer *importer, const event *event)
 {
     char label[96];
@@ -326,7 +326,7 @@ static int add_counter(tare__importer *importer, const event *event, uint32_t pl
     return add_named(importer, &record, TARE_KIND_COUNTER, name, strlen(name));
 }
 
-/* An allocation or a release: what the allocator holds from then on. */
+/* An allocation or a release: the number of bytes the allocator holds from then on. */
 static int take_memory(tare__importer *importer, const event *event)
 {
     char device[32] = "CPU", name[80];
@@ -363,7 +363,7 @@ static int take_instant(tare__importer *importer, const event *event)
     return add_named(importer, &record, TARE_KIND_MARK, event->name, event->name_bytes);
 }
 
-/* One value has the counter's name, several have their own behind it. */
+/* A single value has the counter's name; several are named after the counter and their own key. */
 static int take_counter(tare__importer *importer, const event *event)
 {
     char name[256];

@@ -1,4 +1,4 @@
-/* import_who: names, processes, threads and tracks of a foreign trace as they come up, each with a number.
+/* import_who: assigns numbers to names, processes, threads and tracks of a foreign trace as they appear.
  * One thread.
  * Must not know what happened on them. */
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "import_inner.h"
 
-/* What a reader of the file takes without complaint. */
+/* Limits that a reader of the file accepts. */
 #define NAMES_MAX      (1u << 19)
 #define NAME_TEXTS_MAX ((size_t)16 << 20)
 #define PLACES_MAX     (1u << 16)
@@ -41,7 +41,7 @@ static int64_t number_of(const char *text)
     return tare__json_scaled(text, strlen(text), 1, &value) ? value : 0;
 }
 
-/* The index of a key; *fresh: it was not known. TARE__INTERN_NONE: there are too many, or no memory. */
+/* The index of a key; *fresh: it is new. TARE__INTERN_NONE: too many, or out of memory. */
 static uint32_t find_key(tare__importer *importer, tare__intern *keys, const char *key, size_t length,
                          uint32_t limit, bool *fresh)
 {

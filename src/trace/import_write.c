@@ -7,14 +7,14 @@
 
 #include "import_inner.h"
 
-/* Writers that round to microseconds let a span end up to one behind the span around it. */
+/* Writers that round to microseconds may let a span end up to one microsecond after its parent. */
 #define ROUNDING_NS   1000u
 #define NAMES_AT_ONCE 4096u
 
 typedef struct frame {
     uint64_t begin, end; /* ticks */
     uint32_t name;
-    bool function; /* of Python */
+    bool function; /* a Python function */
 } frame;
 
 typedef struct pen {
@@ -28,16 +28,16 @@ typedef struct pen {
     size_t depth, room;
     frame *aside;
     size_t aside_count, aside_room;
-    tare__span_stack before; /* open before the block that is being made */
+    tare__span_stack before; /* open before the block that is being written */
     uint32_t place, stream, ordinal, index_name, flow_name;
-    uint32_t processes, streams; /* the last numbers given */
+    uint32_t processes, streams; /* the last numbers assigned */
     uint64_t rounding;           /* ticks */
     uint64_t last_ticks;
     tare__text block, fields;
     int status;
 } pen;
 
-/* In a file of its own a tick is a nanosecond; none is 0, which stands for "not known". */
+/* In a separate file a tick is a nanosecond; no time is 0, which means "unknown". */
 static uint64_t ticks_of(const pen *pen, int64_t ns)
 {
     const tare__importer *importer = pen->importer;
@@ -70,8 +70,8 @@ static void append_fields(pen *pen, tare__block_kind kind, uint32_t key)
     tare__text_clear(&pen->fields);
 }
 
-/* ---- what the events are about ---------------------------------------------------------------------------- */
-/* From what is known of it, so that importing twice gives the same file. */
+/* ---- metadata of the events ---------------------------------------------------------------------------------- */
+/* Derived from known data, so that importing twice gives the same file. */
 static void make_id(const tare__importer *importer, uint64_t number, uint8_t id[TARE__ID_BYTES])
 {
     uint64_t words[2] = {(uint64_t)importer->first_ns ^ (uint64_t)importer->base_ns, number};
@@ -85,7 +85,7 @@ static void make_id(const tare__importer *importer, uint64_t number, uint8_t id[
     memcpy(id, words, TARE__ID_BYTES);
 }
 
-/* Nanoseconds since 1970, where the trace's times are those; else 0. */
+/* Nanoseconds since 1970 if the trace's times are such; else 0. */
 static uint64_t realtime_of(const tare__importer *importer, int64_t ns)
 {
     const int64_t earliest = INT64_C(1262304000000000000); /* 2010 */
@@ -137,7 +137,7 @@ static void write_process(pen *pen, tare__import_process *process)
     pen->importer->report->processes++;
     process->number = pen->importer->base ? tare__import_base_process(pen->importer, process->pid) : 0;
     if (process->number)
-        return; /* it is in the file already */
+        return; /* already in the file */
     process->number = ++pen->processes;
     make_id(pen->importer, process->number + (uint64_t)process->pid * 65536, id);
     tare__field_number(fields, TARE__FIELD_PROCESS, process->number);
@@ -171,7 +171,7 @@ static void write_stream(pen *pen, tare__import_place *place)
     append_fields(pen, TARE__BLOCK_STREAM, place->stream);
 }
 
-/* Work of a GPU has no thread of its own: it is told by the one that launched things, or by any. */
+/* GPU work has no thread of its own: it is written to the stream of the thread that launched work, or of any thread. */
 static bool find_home(tare__importer *importer)
 {
     uint32_t count = tare__intern_count(importer->place_keys);
@@ -228,7 +228,7 @@ static void start_block(pen *pen)
         if (tare__span_stack_push(&pen->before, pen->frames[i].name, pen->frames[i].begin))
             fail(pen, TARE_E_MEMORY);
     if (pen->depth > TARE__STACK_LISTED)
-        pen->before.depth = (uint32_t)pen->depth; /* said, not listed */
+        pen->before.depth = (uint32_t)pen->depth; /* counted, not listed */
 }
 
 static void seal_events(pen *pen)
@@ -251,7 +251,7 @@ static void seal_complete(pen *pen)
     pen->complete_count = 0;
 }
 
-/* Before the stack changes: a block's stack is what was open when it began. */
+/* Called before the stack changes: a block lists the spans that were open when it began. */
 static void make_room(pen *pen)
 {
     if (tare__events_count(pen->encoder) + 2 > TARE__EVENTS_MAX)
@@ -302,7 +302,7 @@ static void open_span(pen *pen, const tare__import_record *record, uint64_t begi
     pen->last_ticks = begin;
 }
 
-/* A function that ends inside a span which began inside it: it is ended there, and begun again inside. */
+/* Handles a function that ends inside a span which began inside it: it is ended there and restarted inside. */
 static void set_aside(pen *pen, uint64_t ticks)
 {
     if (tare__array_fit(&pen->aside, &pen->aside_room, pen->aside_count + 1, sizeof *pen->aside))
@@ -322,9 +322,9 @@ static void begin_again(pen *pen, uint64_t ticks)
     }
 }
 
-/* Makes the innermost open span one that ends no earlier than the new one; false: that cannot be. What is known
- * of functions of Python gives way: it records their ends a little late, and a context manager's begin and end lie
- * in functions of their own. */
+/* Ensures that the innermost open span ends no earlier than the new one; false: impossible. Python functions give way
+ * to other spans: their ends are recorded slightly late, and a context manager begins and ends in separate
+ * functions. */
 static bool make_nested(pen *pen, const tare__import_record *record, uint64_t begin, uint64_t *end)
 {
     while (pen->depth) {
@@ -347,8 +347,8 @@ static bool make_nested(pen *pen, const tare__import_record *record, uint64_t be
     return true;
 }
 
-/* Spans come by their begin, the longer one first. One that ends behind the span around it is not nested: it becomes
- * a complete span of its thread. */
+/* Spans arrive sorted by begin, the longer one first. One that ends after its parent is not nested: it becomes a
+ * complete span of its thread. */
 static void add_span(pen *pen, const tare__import_record *record)
 {
     uint64_t begin = ticks_of(pen, record->start);
@@ -422,7 +422,7 @@ static void write_events(pen *pen)
         leave_place(pen);
 }
 
-/* That this file was added to the run's trace. */
+/* Records that this file was added to the run's trace. */
 static void write_base_fact(pen *pen)
 {
     tare__importer *importer = pen->importer;
@@ -450,7 +450,7 @@ static void write_end(pen *pen)
     append_fields(pen, TARE__BLOCK_END, 0);
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------------------------ */
 static bool make_ready(pen *pen)
 {
     tare__importer *importer = pen->importer;
@@ -510,7 +510,8 @@ static int write_file(pen *pen)
     return pen->status;
 }
 
-/* What is added takes the place of the file's END, which then comes behind it: whole, or as if nothing had been. */
+/* The added blocks overwrite the file's END block, which is written again after them. On a failure the file is restored
+ * to its previous content. */
 static int write_into(pen *pen)
 {
     const tare__import_base *base = pen->importer->base;

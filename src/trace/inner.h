@@ -1,12 +1,12 @@
-/* inner: a trace's state, shared by the files of this room only.
+/* inner: a trace's state, shared by the files of this module only.
  * Owned by the thread that opened the trace.
- * Must not know what is made of the records. */
+ * Must not know what the records are used for. */
 #ifndef TARE_TRACE_INNER_H
 #define TARE_TRACE_INNER_H
 
 #include "trace.h"
 
-/* Rows in order of appearance, found by a number the file gives them. */
+/* Rows in order of appearance, indexed by the number that the file assigns. */
 typedef struct tare__trace_table {
     char *rows;
     size_t row_bytes;
@@ -17,13 +17,12 @@ typedef struct tare__trace_table {
 
 /* The row of a number, or NULL. */
 void *tare__trace_find_row(const tare__trace_table *table, uint64_t number);
-/* The same, made (zeroed) when it is not there. NULL: no memory, or *refused: too many or a number that
- * makes no sense. */
+/* The same, created (zeroed) if it does not exist. NULL: out of memory, or *refused: too many, or an invalid number. */
 void *tare__trace_make_row(tare__trace_table *table, uint64_t number, bool *refused);
 
-/* A stream's row, and what is kept beside what the file says of it. */
+/* A stream's row, with data kept in addition to what the file states. */
 typedef struct tare__stream_row {
-    tare__trace_stream stream; /* first: the row is handed out as this */
+    tare__trace_stream stream; /* first: the row is returned as this type */
     uint64_t aggregates_at;
 } tare__stream_row;
 
@@ -31,20 +30,20 @@ typedef struct tare__stream_row {
 
 struct tare__trace {
     int fd;
-    uint64_t size; /* when opened; what is appended later is not seen */
+    uint64_t size; /* when opened; data appended later is ignored */
     char *path;
     tare__squeezer *squeezer;
 
-    /* window: the part of the file that is in memory */
+    /* window: the part of the file in memory */
     uint8_t *buffer;
     size_t buffer_room, buffer_bytes;
     uint64_t buffer_offset;
 
     /* cursor */
     uint64_t offset;
-    uint64_t unverified;   /* the payload stepped over last, not looked at, starts here; 0: none */
-    uint64_t wasted_bytes; /* summed up for payloads that turned out damaged, with no block behind them */
-    bool scanning;         /* prescan under way */
+    uint64_t unverified;   /* start of the payload skipped last without verification; 0: none */
+    uint64_t wasted_bytes; /* checksummed for payloads that were damaged, with no block after them */
+    bool scanning;         /* prescan in progress */
     bool prescanned;       /* tables are complete */
     tare__trace_damage damage;
     tare__trace_damage meta_damage; /* refused while filling the tables in prescan */
@@ -64,23 +63,22 @@ struct tare__trace {
 
     tare__clock_sync *syncs;
     uint32_t n_syncs;
-    uint64_t syncs_seen, sync_stride; /* every so many is kept */
+    uint64_t syncs_seen, sync_stride; /* every nth sync is kept */
     bool last_sync_stays;
 };
 
 /* ---- window (open.c) ----------------------------------------------------------------------------- */
-/* Makes *got of `bytes` bytes at `offset` readable at *data; less only where the file ends. */
+/* Makes *got of `bytes` bytes at `offset` readable at *data; fewer only at the end of the file. */
 int tare__trace_window(tare__trace *trace, uint64_t offset, size_t bytes, const uint8_t **data, size_t *got,
                        tare__error *error);
 
 /* ---- tables (tables.c, texts.c, clock.c) ------------------------------------------------------------------ */
-/* Takes in a block that fills a table; others are left alone. 0, TARE_E_INPUT when the codec refuses it,
- * TARE_E_MEMORY. */
+/* Processes a block that fills a table; ignores others. 0, TARE_E_INPUT if the codec rejects it, TARE_E_MEMORY. */
 int tare__trace_digest(tare__trace *trace, const tare__trace_block *block);
 bool tare__trace_is_meta(unsigned kind); /* a block that prescan reads */
 void tare__trace_init_tables(tare__trace *trace);
 void tare__trace_free_tables(tare__trace *trace);
-#define TARE__TRACE_TEXT_MAX ((size_t)4096) /* of one field or text; more is cut */
+#define TARE__TRACE_TEXT_MAX ((size_t)4096) /* of one field or text; longer ones are truncated */
 int tare__trace_take_names(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_series(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_facts(tare__trace *trace, const tare__trace_block *block);

@@ -1,5 +1,5 @@
-/* open: a .tare file opened, its head validated, and the window through which all of it is read.
- * Owned by the calling thread. No mapping: a file cut short while it is read must not raise SIGBUS.
+/* open: opens a .tare file, validates its head, and provides the window through which all of it is read.
+ * Owned by the calling thread. The file is not mapped: truncation while it is read must not raise SIGBUS.
  * Must not know what blocks mean. */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ int tare__trace_window(tare__trace *trace, uint64_t offset, size_t bytes, const 
         if (failed)
             return tare__fail(error, TARE_E_SYSTEM, "%s: reading at byte %llu failed: %s", trace->path,
                               (unsigned long long)offset, strerror(-failed));
-        if (trace->buffer_bytes < want) /* cut short while being read */
+        if (trace->buffer_bytes < want) /* truncated while being read */
             trace->size = offset + trace->buffer_bytes;
         into = 0;
     }
@@ -55,7 +55,7 @@ int tare__trace_window(tare__trace *trace, uint64_t offset, size_t bytes, const 
 }
 
 /* ---- head ---------------------------------------------------------------------------------------- */
-/* Whether a block starts right after the file's header: then it is one of ours, whatever became of that. */
+/* Whether a block starts right after the file header: then it is a .tare file even if its header is damaged. */
 static int block_follows(tare__trace *trace, bool *follows, tare__error *error)
 {
     const uint8_t *data;

@@ -1,6 +1,6 @@
-/* replay: events of each stream on its stack of open spans, across blocks, gaps and damage.
+/* replay: applies the events of each stream to its stack of open spans, across blocks, gaps and damage.
  * Owned by the thread that reads.
- * Must not know what is made of the spans. */
+ * Must not know what the spans are used for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 #include "tare.h"
 
 /* A few bytes of a crafted file can open very many spans. */
-#define DEPTH_KEPT        131072u         /* open spans of a stream between two blocks … */
-#define DEPTH_KEPT_SCARCE 1024u           /* … and when all streams together have … */
-#define SPANS_KEPT_MAX    ((size_t)400000) /* … so many */
+#define DEPTH_KEPT        131072u         /* open spans of a stream kept between two blocks … */
+#define DEPTH_KEPT_SCARCE 1024u           /* … and when all streams together keep … */
+#define SPANS_KEPT_MAX    ((size_t)400000) /* … this many */
 #define STREAMS_MAX       ((size_t)100000)
 
 static tare__replay_span *span_at(const tare__replay *replay, size_t depth)
@@ -67,7 +67,7 @@ static int tell_unknown(const tare__replay *replay, uint32_t name, uint64_t tick
     return visitor->unknown_end ? visitor->unknown_end(visitor->context, replay->stream, &end) : 0;
 }
 
-/* The innermost; one that is not open is nobody's, and NEXT ends none then. */
+/* Ends the innermost span. If no known span is open, the end is reported as unknown; NEXT then ends nothing. */
 static int end_innermost(tare__replay *replay, uint64_t ticks, tare__replay_how how)
 {
     tare__replay_stream *stream = replay->stream;
@@ -79,8 +79,8 @@ static int end_innermost(tare__replay *replay, uint64_t ticks, tare__replay_how 
     return how == TARE__REPLAY_ENDED ? tell_unknown(replay, 0, ticks, known) : 0;
 }
 
-/* The innermost of that name, and what was left open inside it. One that is not known may be among those of which only
- * the number is. */
+/* Ends the innermost span of that name, and the spans still open inside it. An unknown name may belong to one of the
+ * spans of which only the number is known. */
 static int end_of(tare__replay *replay, const tare__event *event)
 {
     tare__replay_stream *stream = replay->stream;
@@ -100,17 +100,17 @@ static int end_of(tare__replay *replay, const tare__event *event)
     }
     stream->beyond = 0;
     if (depth <= stream->unlisted_at)
-        stream->unlisted = 0; /* they were inside of it */
+        stream->unlisted = 0; /* they were inside it */
     status = end_above(replay, depth, event->ticks, TARE__REPLAY_WITH_OUTER);
     return status ? status : end_top(replay, event->ticks, TARE__REPLAY_ENDED);
 }
 
-/* The ends of so many innermost spans. */
+/* Handles lost ends: closes as many innermost spans as the event states. */
 static int lost_ends(tare__replay *replay, const tare__event *event)
 {
     const tare__replay_visitor *visitor = replay->visitor;
     tare__replay_stream *stream = replay->stream;
-    uint64_t lost = (uint64_t)event->value; /* the codec has seen to it that this is a whole number */
+    uint64_t lost = (uint64_t)event->value; /* the codec has verified that this is an integer */
     uint64_t left = lost, unseen = left < stream->beyond ? left : stream->beyond;
     stream->beyond -= unseen;
     left -= unseen;
@@ -177,7 +177,7 @@ static int load_stack(tare__replay *replay, size_t events)
     return 0;
 }
 
-/* Spans above what is kept are told without a duration. */
+/* Spans above the limit are reported without a duration. */
 static int cut_stack(tare__replay *replay)
 {
     tare__replay_stream *stream = replay->stream;
@@ -235,7 +235,7 @@ static int leave_stream(tare__replay *replay, int status)
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------- */
-/* When a block begins. One with nothing but numbers has no time: it follows on what was before. */
+/* When a block begins. A block that has only numbers has no time: it continues at the time of the previous one. */
 static uint64_t first_ticks(const tare__events_decoder *decoder, const tare__block_header *header, uint64_t last)
 {
     if (header->last_ticks)
@@ -244,8 +244,9 @@ static uint64_t first_ticks(const tare__events_decoder *decoder, const tare__blo
     return begin > last ? begin : last;
 }
 
-/* Blocks are missing before this one. What stayed open is known by name and begin, which is not before the one around
- * it, nor behind the block's own begin; what was open and is not any more ended at a time nobody knows. */
+/* Blocks are missing before this one. Spans that are still open are known by name and begin; a begin is clamped to be
+ * not before that of the enclosing span and not after the block's own begin. The end time of spans that are no longer
+ * open is unknown. */
 static int rebuild_stack(tare__replay *replay, uint64_t first)
 {
     const tare__span_stack *open = &replay->decoder.open;
@@ -267,7 +268,7 @@ static int rebuild_stack(tare__replay *replay, uint64_t first)
     return status;
 }
 
-/* A stream's time never runs backwards unless the file is wrong; durations must stay sane even then. */
+/* A stream's time runs backwards only if the file is invalid; durations must stay non-negative even then. */
 static void clamp_stack(const tare__replay *replay, uint64_t first)
 {
     const tare__replay_visitor *visitor = replay->visitor;
@@ -279,7 +280,7 @@ static void clamp_stack(const tare__replay *replay, uint64_t first)
     }
 }
 
-/* Blocks missing at a stream's start may have been rotated out, which is no loss. */
+/* Blocks missing at a stream's start may have been removed by rotation, which is not a loss. */
 static uint32_t missing_blocks(const tare__replay *replay, uint32_t ordinal)
 {
     const tare__replay_stream *stream = replay->stream;
@@ -308,7 +309,7 @@ static int enter_block(tare__replay *replay, const tare__block_header *header)
     return status;
 }
 
-/* Each block lists what is open before it: that much of a stack is known without the blocks before. */
+/* Each block lists the spans open before it: that part of the stack is known without the previous blocks. */
 static tare__replay_stream *find_stream(tare__replay *replay, uint32_t id)
 {
     bool refused = false;
@@ -318,7 +319,7 @@ static tare__replay_stream *find_stream(tare__replay *replay, uint32_t id)
     if (stream == &replay->stray)
         stream->seen = false;
     if (stream)
-        stream->id = refused ? 0 : id; /* whoever is told of it may keep a table by number */
+        stream->id = refused ? 0 : id; /* visitors may keep a table indexed by id */
     return stream;
 }
 
@@ -371,7 +372,7 @@ static void tell_cell(void *context, const tare__aggregate *cell)
         to->status = to->visitor->aggregate(to->visitor->context, to->stream, cell);
 }
 
-/* Cells are told as they stand: of each stream only the newest block counts. */
+/* Cells are cumulative: only the newest block of each stream counts. */
 static int take_aggregates(tare__replay *replay, const tare__trace_block *block)
 {
     if (tare__trace_aggregates_at(replay->trace, block->header.stream) != block->offset)
@@ -406,13 +407,13 @@ static int take_block(tare__replay *replay, const tare__trace_block *block)
     case TARE__BLOCK_COMPLETE: return visitor->complete ? take_complete(replay, block) : 0;
     case TARE__BLOCK_AGGREGATES: return visitor->aggregate ? take_aggregates(replay, block) : 0;
     case TARE__BLOCK_SAMPLES: return visitor->samples ? take_samples(replay, block) : 0;
-    default: return 0; /* in the trace's own tables already */
+    default: return 0; /* already in the trace's own tables */
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------- */
-/* Until when spans lasted that are open at the end: a main thread ends with its process; of another thread nobody knows
- * when it ended, only that it was still there at its last event. */
+/* ---- the whole trace -------------------------------------------------------------------------------- */
+/* The end time assumed for spans that are open at the end: a main thread ends with its process; when another thread
+ * ended is unknown, only that it still existed at its last event. */
 static uint64_t open_until(const tare__trace *trace, const tare__replay_stream *stream)
 {
     const tare__trace_stream *told = tare__trace_stream_at(trace, stream->id);

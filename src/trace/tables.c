@@ -1,4 +1,4 @@
-/* tables: what the blocks RUN, NAMES, PROCESS, STREAM, SERIES, FACTS and END say, digested as they pass.
+/* tables: the content of the blocks RUN, NAMES, PROCESS, STREAM, SERIES, FACTS and END, digested as they are read.
  * Owned by the thread that opened the trace. A later block replaces an earlier one.
  * Must not know events. */
 #include <stdlib.h>
@@ -75,12 +75,12 @@ void tare__trace_init_tables(tare__trace *trace)
 /* ---- fields into structs ------------------------------------------------------------------------- */
 typedef enum field_type { NUMBER64, NUMBER32, FLAG, TEXT, ARGUMENTS, ID } field_type;
 
-/* Where a field goes. ARGUMENTS is text followed by its size_t length. */
+/* Destination of a field. ARGUMENTS is text followed by its size_t length. */
 typedef struct field_rule {
     uint32_t tag;
     field_type type;
     size_t at;
-    size_t present_at; /* of a bool set with it; 0: none */
+    size_t present_at; /* offset of a bool set with it; 0: none */
 } field_rule;
 
 #define AT(member) offsetof(RECORD, member)
@@ -194,7 +194,7 @@ static int set_text(char *record, const field_rule *rule, const uint8_t *data, s
     char **text = (char **)(record + rule->at);
     if (bytes > TEXT_MAX)
         bytes = TEXT_MAX;
-    free(*text); /* a field given twice */
+    free(*text); /* if a field is given twice */
     *text = malloc(bytes + 1);
     if (!*text)
         return TARE_E_MEMORY;
@@ -227,7 +227,7 @@ static int set_field(char *record, const field_rule *rule, const uint8_t *data, 
     return 0;
 }
 
-/* Fills a zeroed record; when it fails the record is empty again. */
+/* Fills a zeroed record; on a failure the record is empty again. */
 static int read_fields(const tare__trace_block *block, const field_rule *rules, char *record)
 {
     tare__reader reader = {block->payload, block->payload + block->header.payload_bytes, false};
@@ -246,7 +246,7 @@ static int read_fields(const tare__trace_block *block, const field_rule *rules, 
     return status;
 }
 
-/* ---- one digest for each kind -------------------------------------------------------------------- */
+/* ---- one digest function for each kind -------------------------------------------------------------- */
 static int digest_run(tare__trace *trace, const tare__trace_block *block)
 {
     tare__trace_run run = {.present = true};
@@ -269,7 +269,7 @@ static int digest_end(tare__trace *trace, const tare__trace_block *block)
     return 0;
 }
 
-/* A table that is full is no damage: the file has simply more than is shown. */
+/* A full table is not damage: the file has more rows than are shown. */
 static int no_row(const tare__trace_table *table, bool refused)
 {
     if (refused && table->n >= table->limit)
@@ -307,7 +307,7 @@ static int digest_stream(tare__trace *trace, const tare__trace_block *block)
     return 0;
 }
 
-/* ---- aggregates: only where the newest readable block is ----------------------------------------- */
+/* ---- aggregates: only the offset of the newest readable block ----------------------------------------- */
 static void drop_aggregate(void *context, const tare__aggregate *aggregate)
 {
     (void)context;

@@ -1,4 +1,4 @@
-/* texts: what the blocks NAMES and SERIES say: names, and what is sampled, each text kept once.
+/* texts: the content of the blocks NAMES and SERIES: names and sampled series, each text stored once.
  * Owned by the thread that opened the trace. A later record replaces an earlier one.
  * Must not know events or samples. */
 #include <string.h>
@@ -20,7 +20,7 @@ static bool same_text(const char *kept, size_t kept_bytes, const char *text, siz
     return kept && kept_bytes == bytes && memcmp(kept, text, bytes) == 0;
 }
 
-/* Names come again at the file's end; one that is there already takes no memory. */
+/* Names are repeated at the file's end; one that is already known takes no memory. */
 static const char *keep_text(tare__trace *trace, const tare__trace_name *row, const tare__file_name *name)
 {
     if (same_text(row->text, row->text_bytes, name->text, name->text_bytes))
@@ -61,7 +61,7 @@ int tare__trace_take_names(tare__trace *trace, const tare__trace_block *block)
 }
 
 /* ---- series -------------------------------------------------------------------------------------- */
-/* Names of metrics, labels and reasons are few and come again and again: each text is kept once. */
+/* There are few names of metrics, labels and reasons, and they repeat: each text is stored once. */
 static const char *keep_series_text(tare__trace *trace, const char *text, uint32_t bytes)
 {
     bytes = bytes < TARE__TRACE_TEXT_MAX ? bytes : (uint32_t)TARE__TRACE_TEXT_MAX;

@@ -1,6 +1,7 @@
-/* trace: opens a .tare file, validates it, salvages what damage left, hands out its blocks in file order.
+/* trace: opens a .tare file, validates it, recovers what is readable in a damaged one, and returns its blocks in file
+ * order.
  * A trace belongs to one thread; its memory does not grow with the file's length.
- * Must not know rings, targets, or what is made of the records. */
+ * Must not know rings, targets, or what the records are used for. */
 #ifndef TARE_TRACE_H
 #define TARE_TRACE_H
 
@@ -13,56 +14,57 @@
 
 typedef struct tare__trace tare__trace;
 
-/* Opens and validates the head of the file. 0; TARE_E_INPUT (not there, foreign, empty, damaged beyond use),
- * TARE_E_VERSION, TARE_E_PERMISSION, TARE_E_SYSTEM or TARE_E_MEMORY with a sentence. */
+/* Opens and validates the head of the file. 0; TARE_E_INPUT (missing, not a trace, empty, damaged beyond use),
+ * TARE_E_VERSION, TARE_E_PERMISSION, TARE_E_SYSTEM or TARE_E_MEMORY with a message. */
 int tare__trace_open(const char *path, tare__trace **trace, tare__error *error);
-/* The same of a file that is open already, whatever has its name by now; the descriptor stays the caller's. */
+/* The same for a file that is already open, even if its name now refers to another file; the caller keeps the
+ * descriptor. */
 int tare__trace_open_at(int fd, const char *path, tare__trace **trace, tare__error *error);
-void tare__trace_close(tare__trace *trace); /* NULL is fine */
+void tare__trace_close(tare__trace *trace); /* NULL is allowed */
 const char *tare__trace_path(const tare__trace *trace);
 
 /* ---- cursor -------------------------------------------------------------------------------------- */
 typedef struct tare__trace_block {
     tare__block_header header;
-    const uint8_t *payload; /* checksum verified; lives until the next call */
+    const uint8_t *payload; /* checksum verified; valid until the next call */
     uint64_t offset;        /* of the header in the file */
 } tare__trace_block;
 
-/* The next block of a kind and coding that is known, in file order: 1, 0 at the end, TARE_E_SYSTEM or
- * TARE_E_MEMORY with a sentence. Damage is stepped over and told by tare__trace_damage. What the blocks RUN,
- * NAMES, PROCESS, STREAM, CLOCK, SERIES, FACTS and END say is in the tables below before they are handed out. */
+/* The next block of a known kind and coding, in file order: 1, 0 at the end, TARE_E_SYSTEM or TARE_E_MEMORY with a
+ * message. Damage is skipped and reported by tare__trace_damage. The content of the blocks RUN, NAMES, PROCESS, STREAM,
+ * CLOCK, SERIES, FACTS and END is in the tables below before they are returned. */
 int tare__trace_next(tare__trace *trace, tare__trace_block *block, tare__error *error);
 
-/* Reads all headers, and the payloads that fill the tables; seeks over events. After it the tables are those
- * of the whole file and the cursor is at the start. Does nothing the second time.
+/* Reads all headers, and the payloads that fill the tables; seeks over events. Afterwards the tables are those of the
+ * whole file and the cursor is at the start. A second call has no effect.
  * 0 or as tare__trace_next. */
 int tare__trace_prescan(tare__trace *trace, tare__error *error);
-void tare__trace_rewind(tare__trace *trace); /* the damage report starts anew; tables stay */
+void tare__trace_rewind(tare__trace *trace); /* the damage report is reset; tables stay */
 
-/* A payload with the right checksum that its codec refuses: counts it among the damaged blocks. */
+/* Counts a payload that has a valid checksum but is rejected by its codec among the damaged blocks. */
 void tare__trace_refuse(tare__trace *trace, const tare__trace_block *block);
 
-/* ---- damage: of what the cursor has passed since open or rewind ---------------------------------- */
+/* ---- damage: in what the cursor has read since open or rewind ------------------------------------- */
 typedef struct tare__trace_damage {
-    uint64_t blocks;       /* damaged, or runs of bytes in which no block starts */
-    uint64_t bytes;        /* stepped over for it */
+    uint64_t blocks;       /* damaged blocks, or runs of bytes in which no block starts */
+    uint64_t bytes;        /* skipped because of it */
     uint64_t first_offset; /* of the first damage; meaningful when blocks > 0 */
-    uint64_t spans;        /* in damaged blocks whose headers are right */
-    uint64_t headless;     /* of blocks: those without a right header, so that nobody knows their spans */
+    uint64_t spans;        /* in damaged blocks with valid headers */
+    uint64_t headless;     /* of `blocks`: those without a valid header, so that the number of their spans is unknown */
     bool file_header;      /* the first 16 bytes are damaged (counted in neither) */
     bool torn;             /* the file ends inside a block */
     uint64_t torn_offset;  /* where that block starts */
     uint64_t unknown;      /* blocks of unknown kind or coding, skipped */
-    uint64_t last_ticks;   /* newest event time in a good header; 0: none */
+    uint64_t last_ticks;   /* newest event time in a valid header; 0: none */
 } tare__trace_damage;
 const tare__trace_damage *tare__trace_damage_of(const tare__trace *trace);
 
-/* ---- tables: digested as the blocks pass; complete after prescan or at the end ----------------------------
- * Strings are NUL terminated and live until close; NULL where the file has none. */
+/* ---- tables: digested as the blocks are read; complete after prescan or at the end ------------------------
+ * Strings are NUL terminated and valid until close; NULL if the file has none. */
 typedef struct tare__trace_run {
     bool present;
     const char *session_id; /* TARE__ID_BYTES random bytes, or NULL */
-    const char *arguments;     /* each ended by NUL */
+    const char *arguments;     /* each terminated by NUL */
     size_t arguments_bytes;
     const char *host, *writer, *folder, *cpu_model, *directory;
     uint64_t start_realtime_ns; /* 0: not known */
@@ -71,11 +73,11 @@ typedef struct tare__trace_run {
     uint32_t cpus;
     const char *kernel, *system, *revision, *gpus;
     uint64_t memory_bytes; /* of the machine; 0: not known */
-    uint64_t interval_ns;  /* between samples as asked for; 0: nothing is sampled */
-    uint64_t attached;     /* pid; 0: it was launched */
+    uint64_t interval_ns;  /* sampling interval as requested; 0: no sampling */
+    uint64_t attached;     /* pid; 0: the program was launched */
     bool has_carbon;
-    uint64_t carbon; /* milligrams of CO2 a kilowatt-hour */
-    const char *peaks; /* of the machine, as tare__peaks_read takes them; NULL: not measured */
+    uint64_t carbon; /* milligrams of CO2 per kilowatt-hour */
+    const char *peaks; /* of the machine, as tare__peaks_read accepts them; NULL: not measured */
 } tare__trace_run;
 
 typedef struct tare__trace_end {
@@ -87,11 +89,11 @@ typedef struct tare__trace_end {
     uint64_t realtime_ns, ticks; /* 0: not known */
     bool has_collector_cpu;
     uint64_t collector_cpu_ns;
-    uint64_t rotated_spans, rotated_before; /* ticks; 0: nothing taken out */
+    uint64_t rotated_spans, rotated_before; /* ticks; 0: nothing was removed by rotation */
     uint64_t refused_space, refused_abi, refused_system, refused_copy;
     uint64_t left_running;
-    bool folder_gone; /* the session folder was removed while it was recorded */
-    uint64_t unread_rings; /* of processes, that could not be read when the file was finished */
+    bool folder_gone; /* the session folder was removed during recording */
+    uint64_t unread_rings; /* rings of processes that could not be read when the file was finished */
     const char *write_error;
     const char *notes; /* lines; NULL: none */
     bool has_sampler_cpu, has_child, oom_killed;
@@ -105,14 +107,14 @@ typedef struct tare__trace_process {
     bool has_cost, has_exit_status, has_rank;
     uint8_t id[TARE__ID_BYTES], parent[TARE__ID_BYTES];
     int64_t pid, parent_pid, inner_pid; /* 0: not known */
-    const char *arguments;              /* each ended by NUL */
+    const char *arguments;              /* each terminated by NUL */
     size_t arguments_bytes;
     uint64_t joined_ticks, left_ticks; /* 0: not known */
     const char *not_joined, *unreadable;
-    const char *imports; /* lines, as of TARE__FIELD_IMPORTS; NULL: not known */
+    const char *imports; /* lines, as in TARE__FIELD_IMPORTS; NULL: not known */
     tare__own_cost cost; /* 1/256 ticks */
     uint64_t unattributed_spans, unattributed_others, names_refused;
-    int64_t exit_status; /* as of wait() */
+    int64_t exit_status; /* as from wait() */
     uint64_t rank; /* of a distributed job */
 } tare__trace_process;
 
@@ -138,10 +140,10 @@ typedef struct tare__trace_series {
     uint32_t unit, kind, subject; /* tare__unit_kind, tare__metric_kind, tare__subject_kind; others are unknown */
     uint64_t key, owner;
     const char *metric, *label; /* NUL terminated; the label may be "" */
-    const char *absent;         /* NULL: not told to be */
+    const char *absent;         /* reason; NULL: not reported as absent */
 } tare__trace_series;
 
-/* A fact as often as one stream told it: key, file and text are names (tare__trace_fact_text). */
+/* A fact, with all reports of it by one stream: key, file and text are names (tare__trace_fact_text). */
 typedef struct tare__trace_fact {
     uint32_t stream, key, file, text, line; /* 0: none */
     uint64_t count;
@@ -151,7 +153,7 @@ typedef struct tare__trace_fact {
 
 const tare__trace_run *tare__trace_run_of(const tare__trace *trace);
 const tare__trace_end *tare__trace_end_of(const tare__trace *trace);
-/* In order of appearance. The pointer lives until the next call of next or prescan. */
+/* In order of appearance. The pointer is valid until the next call of next or prescan. */
 const tare__trace_process *tare__trace_processes(const tare__trace *trace, size_t *n);
 size_t tare__trace_stream_count(const tare__trace *trace);
 const tare__trace_stream *tare__trace_stream_row(const tare__trace *trace, size_t row);
@@ -159,7 +161,7 @@ const tare__trace_name *tare__trace_names(const tare__trace *trace, size_t *n);
 const tare__trace_series *tare__trace_series_rows(const tare__trace *trace, size_t *n);
 const tare__trace_series *tare__trace_series_at(const tare__trace *trace, uint32_t id);
 const tare__trace_fact *tare__trace_facts(const tare__trace *trace, size_t *n);
-const char *tare__trace_fact_text(const tare__trace *trace, uint32_t id); /* NULL: none, or no text of a fact */
+const char *tare__trace_fact_text(const tare__trace *trace, uint32_t id); /* NULL: none, or not the text of a fact */
 bool tare__trace_fact_is(const tare__trace *trace, const tare__trace_fact *fact, const char *key);
 /* By number or id; NULL if not recorded in the file. */
 const tare__trace_process *tare__trace_process_at(const tare__trace *trace, uint32_t number);
@@ -168,7 +170,7 @@ const tare__trace_name *tare__trace_name_at(const tare__trace *trace, uint32_t i
 /* Offset of the newest readable AGGREGATES block of a stream, the one that counts; 0: none. After prescan. */
 uint64_t tare__trace_aggregates_at(const tare__trace *trace, uint32_t stream);
 
-/* Ids above this are taken as damage: a table must not grow by what a few bytes claim. */
+/* Ids above this are treated as damage: a few bytes must not make a table grow without limit. */
 #define TARE__TRACE_IDS_MAX (1u << 20)
 
 /* ---- clock --------------------------------------------------------------------------------------- */
@@ -176,7 +178,7 @@ uint64_t tare__trace_aggregates_at(const tare__trace *trace, uint32_t stream);
 double tare__trace_ns(const tare__trace *trace, uint64_t ticks);
 /* Nanoseconds a tick, on average over the run: for durations and sums. */
 double tare__trace_tick_ns(const tare__trace *trace);
-bool tare__trace_clock_known(const tare__trace *trace); /* else a tick is taken as a nanosecond */
+bool tare__trace_clock_known(const tare__trace *trace); /* else a tick is assumed to be a nanosecond */
 
 #include "replay.h"
 #include "import.h"

@@ -245,7 +245,6 @@ if __name__ == "__main__":
     ("loader-bound", LOADERS, ("8", "0.005", "0.001", TWO, "-"), ("8", "0.005", "0.001", LASTING, "-")),
     ("loader-bound", LOADERS, ("120", "0.03", "0.005", NONE, "evaluates"),
      ("120", "0.03", "0.005", LASTING, "evaluates")),
-    ("worker-restarts", LOADERS, ("8", "0.0005", "0.02", TWO, "-"), ("8", "0.0005", "0.02", LASTING, "-")),
     ("data-loading", SPANS, ("now",), ("ahead",)),
     ("data-loading", RANKS, ("now",), ("ahead",)),  # one of two ranks loads slowly, and the other waits for it
     ("outside-model", TORCH_RANKS, ("slow",), ("none",)),
@@ -254,8 +253,8 @@ if __name__ == "__main__":
     ("straggler", UNEVEN, ("more",), ("same",)),
     ("step-variance", STEPS, ("slow",), ("even",)),
     ("operation", OPERATION, ("each",), ("none",)),
-], ids=["loader", "only-loading", "evaluated", "pairs", "short-epochs", "evaluates-inside", "restarts", "spans",
-        "ranks", "torch-ranks", "turns", "straggler", "uneven", "steps", "operation"])
+], ids=["loader", "only-loading", "evaluated", "pairs", "short-epochs", "evaluates-inside", "spans", "ranks",
+        "torch-ranks", "turns", "straggler", "uneven", "steps", "operation"])
 def test_gains_hold_when_the_advice_is_followed(truth, bench, finding, code, flawed, fixed):
     if "torch" in code:
         pytest.importorskip("torch", reason="torch is not installed for this Python")
@@ -264,7 +263,7 @@ def test_gains_hold_when_the_advice_is_followed(truth, bench, finding, code, fla
     assert found, [(one["id"], one["title"]) for one in before.json["findings"]]
     if finding == "loader-bound":
         figures = {figure["name"]: figure["value"] for figure in found[0]["figures"]}
-        assert figures["workers_to_try"] == 2 or "workers" in found[0]["advice"]
+        assert figures.get("workers_to_try") == 2 or "workers" in found[0]["advice"]
     after = bench.measured(code, *fixed)
     measured = 1 - float(after.out.split()[-1]) / float(before.out.split()[-1])
     predicted = max(one["gain"] for one in found)

@@ -1,15 +1,15 @@
-# The start-up hook: `tare run` puts this folder first in PYTHONPATH, so that every interpreter below it comes by here
-# once, then goes on to the user's own sitecustomize as if this one had never been. Any Python runs it, from 2.7 on:
-# it must not fail, print or import much, and it takes itself out of everything it can be seen in. The package is loaded
-# when the program first imports it, and finds the recording by itself.
+# The start-up hook: `tare run` puts this folder first in PYTHONPATH, so that every interpreter below it runs this file
+# once and then the user's own sitecustomize as if this one did not exist. Any Python runs it, from 2.7 on: it must not
+# fail, print or import much, and it removes itself from everything in which it is visible. The package is loaded when
+# the program first imports it, and finds the recording by itself.
 import os
 import sys
 
 
 def _take_out(hook):
-    """Off the path of this interpreter; PYTHONPATH keeps it, for the interpreters this one starts."""
+    """Removes it from the path of this interpreter; PYTHONPATH keeps it, for the interpreters this one starts."""
     others = [entry for entry in sys.path if entry != hook]
-    if len(others) == len(sys.path):  # not as it stands in the path
+    if len(others) == len(sys.path):  # spelled differently in the path
         others = [entry for entry in sys.path if os.path.abspath(entry or ".") != hook]
     sys.path[:] = others
     sys.path_importer_cache.pop(hook, None)
@@ -20,7 +20,7 @@ def _find_core(package):
     """(path of the extension for this interpreter, None) or (None, the reason it is unavailable).
 
     The interpreter's own package first, which the program would import; else the one that this hook belongs to,
-    where it was made for the same interpreter. Another package of that name is left alone."""
+    if it was built for the same interpreter. Another package of that name is left alone."""
     version = "%d.%d" % sys.version_info[:2]
     try:
         from _imp import extension_suffixes
@@ -61,8 +61,8 @@ _SHORTEST = 1e-3  # seconds: shorter imports are not noted
 
 
 class _ImportWatch(object):
-    """First in the line of finders: times the imports of the main thread that are not inside another one, and tells the
-    package when torch is whole. Inside an import it answers at once; nothing is imported before the program does it."""
+    """The first finder: times the outermost imports of the main thread, and notifies the package when torch is fully
+    imported. Inside an import it returns at once; nothing is imported before the program imports it."""
 
     def __init__(self, word, torch):
         from _thread import get_ident
@@ -106,7 +106,7 @@ class _ImportWatch(object):
             if name == "torch":
                 self.attach(module)
         if hasattr(exec_module.__code__, "replace"):
-            # As one of the import system's frames: tracebacks leave these out, and warnings look past them.
+            # Named like a frame of the import system: tracebacks omit these, and warnings skip them.
             exec_module.__code__ = exec_module.__code__.replace(co_filename=_find_spec.__code__.co_filename)
         return exec_module
 
@@ -137,7 +137,7 @@ class _ImportWatch(object):
             self.note(begin, self.clock(), "tare", self.depth)
 
     def ended(self):
-        """The program is done; what follows is the interpreter's."""
+        """The program has ended; what follows belongs to the interpreter."""
         self.write("exit %d\n" % (self.clock() * 1e9))
 
 
@@ -148,16 +148,16 @@ def _append(path, text, flags):
 
 
 def _word_of(session):
-    """The file in which this process leaves word of itself."""
-    stat = os.open("/proc/self/stat", os.O_RDONLY)  # a file of Python's would look for encodings and buffers first
-    started = os.read(stat, 4096).rsplit(b")", 1)[1].split()[19]  # tells it from a later pid of that number
+    """The file in which this process reports its state."""
+    stat = os.open("/proc/self/stat", os.O_RDONLY)  # Python's file objects would set up encodings and buffers first
+    started = os.read(stat, 4096).rsplit(b")", 1)[1].split()[19]  # distinguishes it from a later process of this pid
     os.close(stat)
     return "%s/word-%d-%s" % (session, os.getpid(), started.decode("ascii"))
 
 
 def _greet(package, session):
-    """The first line of the word says why this process has not joined the recording, should it never do so; the
-    others when its interpreter was ready and which imports took time."""
+    """The first line states why this process has not joined the recording, in case it never does; the others state
+    when its interpreter was ready and which imports took time."""
     path, why = _find_core(package)
     word = _word_of(session)
     if path:
@@ -181,7 +181,7 @@ def _greet(package, session):
     watch = _ImportWatch(word, bool(path) and os.environ.get("TARE_TORCH") != "0")
     atexit.register(watch.ended)  # before any other, so that it comes after all of them
     if not there:
-        # A list of the modules is as without us; before 3.10 it has to stay alive.
+        # The list of modules is the same as without the hook; before 3.10 it has to stay alive.
         watch.atexit = sys.modules.pop("atexit")
     sys.meta_path.insert(0, watch)
 
@@ -192,12 +192,12 @@ def _run():
         return
     try:
         _greet(os.path.dirname(_hook), session)
-    except Exception:  # whatever it was: the program runs as it would without us
+    except Exception:  # any error: the program runs as it would without the hook
         if os.environ.get("TARE_VERBOSE"):
             sys.stderr.write("tare: the start-up hook failed: %s: %s\n" % sys.exc_info()[:2])
 
 
 _hook = os.path.dirname(os.path.abspath(__file__))
-_self = _take_out(_hook)  # kept: Python 2 empties a module that nobody holds
+_self = _take_out(_hook)  # kept: Python 2 clears a module without references
 _run()
 import sitecustomize  # noqa: E402,F401  the user's; where there is none, site takes this ImportError for that

@@ -1,9 +1,9 @@
-"""What the callbacks share: a framework's own steps and epochs, told as they happen."""
+"""Shared code of the callbacks: reports a framework's own steps and epochs as they happen."""
 from .. import _core
 
 
 class Loop:
-    """Steps and epochs of a framework. While one of these is told from here, torch's are not looked for."""
+    """Steps and epochs of a framework. While these are reported from here, none are inferred from torch."""
 
     def __init__(self, output=None):
         self._output = output
@@ -14,7 +14,7 @@ class Loop:
             _core.start(self._output)
             self._started = True
         _core.torch_hand_over(True)
-        # It reads ahead, and evaluates in between: nobody tells which batches a step used.
+        # It reads ahead, and evaluates in between: it is unknown which batches a step used.
         _core.torch_count_samples(False)
 
     def epoch_begin(self, index):

@@ -1,4 +1,4 @@
-"""Images of what was recorded, by matplotlib when it is there."""
+"""Plots of recorded values, with matplotlib if it is installed."""
 import io
 import math
 import os
@@ -11,8 +11,8 @@ _KINDS = ("png", "svg", "pdf", "jpg", "jpeg")
 
 
 def plot_series(series: Dict[str, List[float]], path: Union[str, "os.PathLike[str]"]) -> None:
-    """Draws a column over time in each panel; a column without a single value says n/a. The kind of image is the
-    path's ending, PNG without one.
+    """Draws a column over time in each panel; a column without values shows n/a. The image format is the
+    path's extension, PNG without one.
 
         plot_series({"time_s": [0, 1], "cpu": [3.0, 99.0]}, "cpu.png")
     """
@@ -28,7 +28,7 @@ def _draw(series: Dict[str, List[float]], kind: str) -> bytes:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("plots need matplotlib: pip install matplotlib") from None
-    figure = Figure(figsize=(10, 8), layout="constrained")  # no pyplot: the program's own figures stay as they are
+    figure = Figure(figsize=(10, 8), layout="constrained")  # no pyplot: the program's own figures are not affected
     FigureCanvasAgg(figure)
     axes: Any = figure.subplots(len(_PANELS), 1, sharex=True)
     for axis, (name, label) in zip(axes, _PANELS):
@@ -42,7 +42,7 @@ def _draw(series: Dict[str, List[float]], kind: str) -> bytes:
         axis.plot(series["time_s"], values, linewidth=1.2, marker="." if len(values) < 50 else None)
         if name == "gpu_memory":
             axis.set_ylim(bottom=0)
-        else:  # a line at 100 % is not cut off by the edge, nor one at 0 % hidden by it
+        else:  # so that lines at 0 % and 100 % are fully visible
             axis.set_ylim(bottom=-3, top=104)
             axis.set_yticks(range(0, 101, 20))
     axes[-1].set_xlabel("Time (s)")

@@ -1,4 +1,4 @@
-"""A tracker for Hugging Face Accelerate: what a program logs becomes counters beside its steps.
+"""A tracker for Hugging Face Accelerate: logged values become counters beside the steps.
 
     accelerator = Accelerator(log_with=TareCallback())
     accelerator.init_trackers("training")
@@ -10,7 +10,7 @@ from .. import _core
 
 
 class TareCallback(GeneralTracker):
-    """Numbers that are logged, as counters over time. Steps are found under `tare run` as in any loop."""
+    """Records logged numbers as counters over time. Steps are detected under `tare run` as in any loop."""
 
     name = "tare"
     requires_logging_directory = False
@@ -32,4 +32,4 @@ class TareCallback(GeneralTracker):
             try:
                 _core.counter(str(name), float(value))
             except (TypeError, ValueError):
-                pass  # text and pictures are no counters
+                pass  # text and images cannot be counters

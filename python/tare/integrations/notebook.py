@@ -1,4 +1,4 @@
-"""Notebooks: `%load_ext tare`, then `%%tare` above a cell records it and shows what it found."""
+"""Notebooks: `%load_ext tare`, then `%%tare` above a cell records it and shows the findings."""
 import os
 from typing import Any, Optional
 
@@ -25,11 +25,11 @@ def _read(line: str) -> "tuple[str, Optional[str]]":
 def _run(shell: Any, cell: str, name: str) -> None:
     from .. import span
     with span(name):
-        shell.run_cell(cell, store_history=False)  # shows a value or a traceback as any cell does
+        shell.run_cell(cell, store_history=False)  # shows a value or a traceback like any cell
 
 
 def record_cell(shell: Any, line: str, cell: str) -> Any:
-    """Runs the cell in a recording of its own and returns its report; within another recording, as a span of that.
+    """Runs the cell in a separate recording and returns its report; within another recording, as a span of that one.
 
         %%tare forward -o forward.tare
         output = model(batch)
@@ -46,7 +46,7 @@ def record_cell(shell: Any, line: str, cell: str) -> Any:
     path = os.path.join(folder.name, name.replace("/", "_") + ".tare") if folder else output
     start(path)
     try:
-        path = _core.output() or path  # never an older trace: a number is added to its name
+        path = _core.output() or path  # never overwrites an older trace: a number is added to its name
         _run(shell, cell, name)
     finally:
         stop()
@@ -68,7 +68,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Called by `%unload_ext tare`: takes the magic away.
+    """Called by `%unload_ext tare`: removes the magic.
 
         %unload_ext tare
     """

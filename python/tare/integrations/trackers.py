@@ -1,4 +1,4 @@
-"""What was measured, handed to an experiment tracker: MLflow, Weights & Biases."""
+"""Logs measurements to an experiment tracker: MLflow, Weights & Biases."""
 import math
 import re
 from typing import Any, Dict, Mapping, Optional
@@ -9,7 +9,7 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_\-. /]")
 
 
 def figures_of(source: Any, prefix: str = "tare") -> Dict[str, float]:
-    """The numbers of a profiler, a monitor, metrics or a report, by name; what is missing is left out.
+    """The numbers of a profiler, a monitor, metrics or a report, by name; missing values are omitted.
 
         figures_of(profiler)["tare/training/timing.wall_time_s"]
     """

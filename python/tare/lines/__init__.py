@@ -1,8 +1,8 @@
-"""Where the time goes, line by line, in chosen functions.
+"""Time of each line of selected functions.
 
-A line's time is that of everything it does, calls included. While a function runs that was called by itself, the
-inner call's lines have the time, so that the lines of a function add up to the time it ran. Threads are added up; a
-generator's or coroutine's time is that between being resumed and yielding.
+A line's time includes the calls it makes. In a recursive function, time is counted for the lines of the inner
+call, so that the lines of a function add up to the time it ran. Threads are added up; a generator's or coroutine's
+time is the time between resuming and yielding.
 
     with tare.lines.LineProfile(train_step) as profile:
         train_step(batch)
@@ -52,7 +52,7 @@ class Line:
 
     @property
     def per_hit_s(self) -> float:
-        """Seconds a hit; absent for a line that was already running when the profile began."""
+        """Seconds per hit; absent for a line that was already running when the profile began."""
         return self.time_s / self.hits if self.hits else _missing("the line began before the profile did")
 
     def as_dict(self) -> Dict[str, Any]:
@@ -71,7 +71,7 @@ class Line:
 
 
 class Lines(List[Line]):
-    """Lines in the order of their functions and numbers; shows itself as a table in a notebook.
+    """Lines in the order of their functions and numbers; displayed as a table in a notebook.
 
         slow = [line for line in profile.stats() if line.time_percent > 10]
     """
@@ -89,7 +89,7 @@ class Lines(List[Line]):
             yield (*key, groups[key])
 
     def print(self, file: Optional[TextIO] = None) -> None:
-        """Prints each function's source with hits, time and share beside it; to standard output unless told.
+        """Prints each function's source with hits, time and share beside it; by default to standard output.
 
             profile.stats().print(file=sys.stderr)
         """
@@ -137,8 +137,8 @@ class Lines(List[Line]):
 
 
 def _range(path: str, first_line: int, known: Dict[int, Line]) -> List[int]:
-    """The numbers of a function's lines, as far as its source can be had; a module's: only those that ran."""
-    import inspect  # as html below: slow to import, and seldom needed where a program starts
+    """The numbers of a function's lines, if its source is available; of a module: only lines that ran."""
+    import inspect  # as html below: slow to import, and rarely needed at a program's start
     numbers = sorted(known)
     rest = source_lines(path)[first_line - 1:]
     if not rest or known[numbers[0]].function.startswith("<"):
@@ -151,7 +151,7 @@ def _range(path: str, first_line: int, known: Dict[int, Line]) -> List[int]:
 
 
 def _codes(target: Any, names: Dict[Any, str]) -> Iterator[types.CodeType]:
-    """The code objects meant by a function, method, property, class or module."""
+    """The code objects of a function, method, property, class or module."""
     if isinstance(target, types.CodeType):
         yield target
     elif isinstance(target, (staticmethod, classmethod)):
@@ -179,7 +179,7 @@ def _codes(target: Any, names: Dict[Any, str]) -> Iterator[types.CodeType]:
 
 
 def _unwrap(target: Any) -> Any:
-    """What a decorator says it has wrapped."""
+    """The function that a decorator states to have wrapped."""
     seen = set()
     while hasattr(target, "__wrapped__") and id(target) not in seen:
         seen.add(id(target))
@@ -201,10 +201,10 @@ def _members(owner: Any, names: Dict[Any, str]) -> Iterator[types.CodeType]:
 class LineProfile:
     """Profiles functions line by line while it runs: between `with` and its end, or start() and stop().
 
-    Functions may be given as such, as methods, classes or modules (all functions defined there), or by name:
-    "function", "Class.method", "module:function", with * for anything. A name is looked for among the functions that
-    begin while the profile runs, so its module may be imported later. Other code costs nothing on CPython 3.12 and
-    later, and a check a line before.
+    Functions may be given as functions, methods, classes or modules (all functions defined there), or by name:
+    "function", "Class.method", "module:function", with * as a wildcard. A name is matched against the functions that
+    begin while the profile runs, so its module may be imported later. Other code has no overhead on CPython 3.12 and
+    later, and a check for each line on earlier versions.
 
         with tare.lines.LineProfile(load, "model:Net.*") as profile:
             main()
@@ -217,7 +217,7 @@ class LineProfile:
             raise ValueError('of is "function" or "block": what 100 % is')
         self._names: Dict[Any, str] = {}
         self._of = of
-        self.whole_s: Optional[float] = None  #: what 100 % is of a block; None: for how long the profile has run
+        self.whole_s: Optional[float] = None  #: duration that is 100 % of a block; None: the time the profile ran
         patterns = [name for name in functions if isinstance(name, str)]
         if patterns and chooser is not None:
             raise ValueError("names and a chooser do not go together")
@@ -229,8 +229,8 @@ class LineProfile:
 
     @classmethod
     def around(cls, frame: Optional[types.FrameType] = None) -> "LineProfile":
-        """A profile of a block: the lines of the frame's own code from then on, and of every function of the same
-        file that begins meanwhile. Shares are of the time the profile runs. Without a frame, the caller's.
+        """A profile of a block: the lines of the frame's code from then on, and of every function of the same file
+        that begins meanwhile. Shares are of the time the profile runs. The default frame is the caller's.
 
             with tare.lines.LineProfile.around() as profile:
                 slow_function()
@@ -243,7 +243,7 @@ class LineProfile:
         return profile
 
     def add(self, function: _F) -> _F:
-        """Profiles this function, too; returns it, so it decorates.
+        """Adds this function to the profile and returns it, for use as a decorator.
 
             profile = tare.lines.LineProfile()
 
@@ -255,7 +255,7 @@ class LineProfile:
         return function
 
     def start(self) -> "LineProfile":
-        """Counts from now on. Each start() needs its stop().
+        """Starts counting. Each start() needs a stop().
 
             profile.start()
         """
@@ -263,7 +263,7 @@ class LineProfile:
         return self
 
     def stop(self) -> "LineProfile":
-        """Ends what start() began.
+        """Ends the matching start().
 
             profile.stop().print()
         """
@@ -271,7 +271,7 @@ class LineProfile:
         return self
 
     def clear(self) -> None:
-        """Forgets what was counted.
+        """Resets all counts.
 
             profile.clear()
         """
@@ -287,7 +287,7 @@ class LineProfile:
 
     @property
     def elapsed_s(self) -> float:
-        """For how many seconds it has run.
+        """Seconds for which it has run.
 
             print(profile.elapsed_s)
         """
@@ -309,7 +309,7 @@ class LineProfile:
         for code, rows in self._counts.read():
             name = self._names.get(code) or qualified_name(code)
             lines = merged.setdefault((code.co_filename, name, code.co_firstlineno), {})
-            for number, hits, time_s in rows:  # a function defined again is the same function
+            for number, hits, time_s in rows:  # a function that is redefined counts as the same function
                 before = lines.get(number, (0, 0.0))
                 lines[number] = (before[0] + hits, before[1] + time_s)
         if self._of != "block":
@@ -352,8 +352,8 @@ def _lines(merged: Dict[Tuple[str, str, int], Dict[int, Tuple[int, float]]], who
 def profile_lines(function: _F) -> _F:
     """A decorator: the function's lines are profiled from now on; the profile is its `line_profile`.
 
-    On CPython 3.12 and later it is the function itself that comes back. Before, it is a wrapper, so that the trace
-    function is in place only while the function runs.
+    On CPython 3.12 and later it returns the function itself. On earlier versions it returns a wrapper, so that the
+    trace function is installed only while the function runs.
 
         @tare.profile_lines
         def step(batch): ...
@@ -373,7 +373,7 @@ def profile_lines(function: _F) -> _F:
 
 
 def start_from_environment() -> Optional[LineProfile]:
-    """Starts what `tare run --lines FUNC` asked for; None when it asked for nothing.
+    """Starts the profile requested by `tare run --lines FUNC`; None if there is no such request.
 
         tare.lines.start_from_environment()
     """

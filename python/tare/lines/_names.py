@@ -1,4 +1,4 @@
-"""Functions by name: which of those that begin are meant by "function", "Class.method" or "module:function"."""
+"""Matches functions by name: "function", "Class.method" or "module:function"."""
 import os
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -11,7 +11,7 @@ def qualified_name(code: Any) -> str:
 
 
 def _name_by_class(code: Any, names: Dict[str, Any]) -> str:
-    """Before 3.11 a code object does not know its class: the module's classes are asked."""
+    """Before 3.11 a code object does not know its class: the module's classes are searched."""
     for owner in list(names.values()):
         if isinstance(owner, type):
             member = vars(owner).get(code.co_name)
@@ -22,8 +22,8 @@ def _name_by_class(code: Any, names: Dict[str, Any]) -> str:
 
 
 def _module(names: Dict[str, Any]) -> str:
-    """What the module is called: a script by its file, as its users do (also in a child that multiprocessing
-    spawned); what was run by -m by its own name."""
+    """The module's name: a script is named by its file, as users do (also in a child that multiprocessing
+    spawned); a module run by -m by its own name."""
     name = names.get("__name__")
     file = names.get("__file__")
     if name in ("__main__", "__mp_main__") and isinstance(file, str):
@@ -33,13 +33,13 @@ def _module(names: Dict[str, Any]) -> str:
 
 
 class Patterns:
-    """Asked by the extension once for each function that begins.
+    """Called by the extension once for each function that begins.
 
         Patterns(["train:step", "Net.*"], {})(code, module.__dict__)
     """
 
     def __init__(self, patterns: Sequence[str], names: Dict[Any, str]) -> None:
-        from fnmatch import fnmatchcase  # slow to import, and seldom needed
+        from fnmatch import fnmatchcase  # slow to import, and rarely needed
         self._fits = fnmatchcase
         self._names = names  # of the code objects that matched
         self._pairs: List[Tuple[str, str]] = []

@@ -25,11 +25,11 @@ class _Report:
         self.profile.clear()
         self.done = self.prints = False
         workers = sys.modules.get("multiprocessing.util")
-        if workers is not None:  # these end without atexit, and forget what was registered before this
+        if workers is not None:  # these end without atexit, and drop what was registered before this
             workers.register_after_fork(self, lambda report: workers.Finalize(None, report.finish, exitpriority=-1))
 
     def finish(self) -> None:
-        """Never raises: the program has ended well, whatever happens here."""
+        """Never raises: the program has ended normally, whatever happens here."""
         if self.done:
             return
         self.done = True
@@ -85,7 +85,7 @@ _Key = Tuple[str, str, int]
 
 
 def _stored(path: str, run: str) -> Tuple[Dict[_Key, Dict[int, Tuple[int, float]]], int]:
-    """What other processes of this run have stored, and how many they were."""
+    """The lines that other processes of this run have stored, and the number of these processes."""
     try:
         with open(path, encoding="utf-8", opener=_core.open_input) as file:
             found = json.load(file)
@@ -101,7 +101,7 @@ def _stored(path: str, run: str) -> Tuple[Dict[_Key, Dict[int, Tuple[int, float]
 
 
 def _store(path: str, lines: Any) -> Any:
-    """Adds the lines to the file, one process at a time; all processes' lines."""
+    """Adds the lines to the file, one process at a time, and returns all processes' lines."""
     from . import _lines
     run = os.path.basename(os.environ.get("TARE_SESSION", "")) or str(os.getpid())
     folder = os.path.dirname(os.path.abspath(path))
@@ -132,7 +132,7 @@ def _functions(lines: Any) -> List[Dict[str, Any]]:
 
 
 def _write(path: str, folder: str, content: Dict[str, Any]) -> None:
-    """Whole or not at all."""
+    """Writes atomically."""
     import tempfile
     handle, name = tempfile.mkstemp(dir=folder, prefix=".lines-")
     try:

@@ -1,7 +1,7 @@
-"""A drop-in for torch.profiler: `import tare.profiler as profiler`, and the rest of the program stays as it is.
+"""A drop-in replacement for torch.profiler: `import tare.profiler as profiler`; the program needs no other change.
 
-Operators are recorded by Tare, in C. What only torch's own profiler can tell (times of a device; shapes, memory, stacks
-and FLOPs) is recorded by that one, and tables, events and traces are then torch's own."""
+Operators are recorded by Tare, in C. What only torch's profiler can measure (device times; shapes, memory, stacks and
+FLOPs) is recorded by torch's profiler, and tables, events and traces are then torch's own."""
 import functools
 import os
 import sys
@@ -31,8 +31,8 @@ __all__ = ["EventList", "ProfilerAction", "ProfilerActivity", "profile", "record
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
              skip_first_wait: int = 0) -> Callable[[int], Any]:
-    """Which steps are recorded: after skip_first steps, cycles of wait, warmup and active steps, so many times as
-    repeat says (0: to the end). Steps of the warm-up are not recorded.
+    """Which steps are recorded: after skip_first steps, `repeat` cycles (0: no limit) of wait, warmup and active
+    steps. Steps of the warm-up are not recorded.
 
         schedule(wait=1, warmup=1, active=3, repeat=2)
     """
@@ -63,13 +63,13 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
 
 
 def _torch_records() -> bool:
-    """Whether torch's own profiler is at work, which tells blocks only if it is told of them."""
+    """Whether torch's own profiler is running; it records blocks only if they are reported to it."""
     switches = sys.modules.get("torch.autograd.profiler")
     return bool(getattr(switches, "_is_profiler_enabled", False))
 
 
 class record_function:
-    """A block with a name, seen beside the operators; also around a function.
+    """A named block, shown beside the operators; also a decorator.
 
         with record_function("data_preprocessing"):
             data = preprocess(batch)
@@ -103,7 +103,7 @@ class record_function:
 
 
 def supported_activities() -> Any:
-    """What torch can record here."""
+    """The activities that torch can record here."""
     import torch.profiler
     return torch.profiler.supported_activities()
 
@@ -118,7 +118,7 @@ def _file_in(folder: str, worker: Optional[str], ending: str) -> str:
 
 def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, use_gzip: bool = False,
                               use_python_export: bool = False) -> Callable[[Any], Any]:
-    """For on_trace_ready: each cycle becomes a file in this folder, named as TensorBoard looks for it.
+    """For on_trace_ready: writes each cycle to a file in this folder, named as TensorBoard expects.
 
         profile(on_trace_ready=tensorboard_trace_handler("runs/profiler"))
     """
@@ -128,7 +128,7 @@ def tensorboard_trace_handler(dir_name: str, worker_name: Optional[str] = None, 
 
 
 def trace_handler(dir_name: str, worker_name: Optional[str] = None) -> Callable[[Any], Any]:
-    """For on_trace_ready: each cycle becomes a trace of Tare's own, which `tare report` opens.
+    """For on_trace_ready: writes each cycle as a Tare trace, which `tare report` opens.
 
         profile(on_trace_ready=trace_handler("runs/profiler"))
     """
@@ -138,7 +138,7 @@ def trace_handler(dir_name: str, worker_name: Optional[str] = None) -> Callable[
 
 
 def __getattr__(name: str) -> Any:
-    """What else torch.profiler has is torch's own: itt, ExecutionTraceObserver, …"""
+    """All other names of torch.profiler are torch's own: itt, ExecutionTraceObserver, …"""
     if name.startswith("__"):
         raise AttributeError("module 'tare.profiler' has no attribute %r" % name)
     import torch.profiler

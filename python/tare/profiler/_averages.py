@@ -1,4 +1,4 @@
-"""Sums of operators: rows named and ordered as torch's key_averages() has them."""
+"""Sums of operators: rows named and ordered as in torch's key_averages()."""
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from .._core import Missing
@@ -8,7 +8,7 @@ STEP = "ProfilerStep*"
 
 
 class Wants(NamedTuple):
-    """What the user asked for, beside CPU times."""
+    """The measurements that the user requested, beside CPU times."""
     device: bool = False
     shapes: bool = False
     memory: bool = False
@@ -18,7 +18,7 @@ class Wants(NamedTuple):
 
 class Average:
     """All calls of one operator. Times are in microseconds, of the CPU; self times without the recorder's own cost.
-    What was not measured is a tare.Missing that says why."""
+    Values that were not measured are a tare.Missing with the reason."""
 
     def __init__(self, key: str, count: int = 0, total: float = 0.0, self_time: float = 0.0) -> None:
         self.key, self.count = key, count
@@ -60,7 +60,7 @@ _SORTS = ("cpu_time", "cpu_time_total", "self_cpu_time_total", "device_time", "d
 
 
 class EventList(List[Any]):
-    """Averages or events, and the table of them."""
+    """Averages or events, and their table."""
 
     def __init__(self, rows: Iterable[Any] = (), wants: Wants = Wants(), notes: Iterable[str] = (),
                  source: Any = None) -> None:
@@ -125,14 +125,14 @@ class EventList(List[Any]):
 # ---- from the table of spans ---------------------------------------------------------------------------------------
 
 def kinds_of(spans: List[Dict[str, Any]]) -> Dict[str, str]:
-    """What each name is called in the rows: operators and blocks by their name, steps as torch calls them."""
+    """The name of each span in the rows: operators and blocks by their name, steps as torch names them."""
     shown = {row["name"]: row["name"] for row in spans if row["kind"] in ("operator", "span")}
     shown.update({row["name"]: STEP for row in spans if row["kind"] == "step"})
     return shown
 
 
 def read(spans: List[Dict[str, Any]], within: Optional[str] = None) -> Tuple[List[Average], Dict[str, str]]:
-    """The sums of a table of spans, and what its names are called. `within` is the span that all of it lies in."""
+    """The sums of a table of spans, and the names shown for them. `within` is the span that contains all of them."""
     shown = kinds_of(spans)
     if within is not None:
         shown.pop(within, None)
@@ -148,7 +148,7 @@ def read(spans: List[Dict[str, Any]], within: Optional[str] = None) -> Tuple[Lis
         if not inside[-1]:
             continue
         name, above = row["name"], row
-        while above is not None and above["name"] not in shown:  # a phase's own time is of what it lies in
+        while above is not None and above["name"] not in shown:  # a phase's self time belongs to the span around it
             above = spans[above["parent"]] if above["parent"] is not None else None
         if above is not None and above["name"] != within:
             owner = shown[above["name"]]
@@ -165,7 +165,7 @@ def read(spans: List[Dict[str, Any]], within: Optional[str] = None) -> Tuple[Lis
 # ---- from torch's own ----------------------------------------------------------------------------------------------
 
 def from_torch(one: Any, wants: Wants, no_device: Optional[str]) -> Average:
-    """A row of torch's, whose device was measured only where there is one."""
+    """A row of torch's; device values are missing without a device."""
     row = Average(one.key, one.count, one.cpu_time_total, one.self_cpu_time_total)
     row.device_time_total = row.self_device_time_total = Missing(no_device or "")
     row.input_shapes, row.stack = one.input_shapes or [], list(one.stack or [])
@@ -188,7 +188,7 @@ def add(to: Any, field: str, value: Any) -> None:
 
 
 def grouped(events: Iterable[_events.Event], shapes: bool, stack_n: int) -> List[Average]:
-    """Sums of events, apart by the shapes of their inputs and by the innermost lines of their stacks."""
+    """Sums of events, grouped by the shapes of their inputs and by the innermost lines of their stacks."""
     sums: Dict[Any, Average] = {}
     for event in events:
         stack = event.stack[:stack_n] if stack_n > 0 else []

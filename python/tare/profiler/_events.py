@@ -1,4 +1,4 @@
-"""The calls of a trace one by one, with who called them: for what a table of sums cannot tell."""
+"""The individual calls of a trace with their callers, for what a table of sums does not contain."""
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from .._core import Missing
@@ -73,8 +73,8 @@ def _name(text: str) -> str:
 
 
 def read(trace: Any, shown: Dict[str, str], within: Optional[str] = None) -> List[Event]:
-    """The events of a trace in the order they began. `shown` has the names that are wanted, and what they are called;
-    `within` the span that they lie in, None for the whole trace."""
+    """The events of a trace in the order they began. `shown` maps the wanted names to those that are displayed;
+    `within` is the span that contains them, None for the whole trace."""
     found: List[Event] = []
     open_spans: Dict[Tuple[str, str], List[Tuple[str, Optional[Event]]]] = {}
     for at, pid, tid, kind, name, *more in _lines(trace):
@@ -98,7 +98,7 @@ def read(trace: Any, shown: Dict[str, str], within: Optional[str] = None) -> Lis
 
 
 def _twice(event: Event) -> bool:
-    """One overload that only calls the other: torch shows such a call once. Its children go to the caller."""
+    """One overload that only calls the other: torch shows such a call once. Its children are moved to the caller."""
     parent = event.cpu_parent
     if parent is None or parent.name != event.name or len(parent.cpu_children) != 1:
         return False

@@ -1,4 +1,4 @@
-"""The profile itself: which step is recorded, when a cycle ends, and who is told."""
+"""The profile itself: which steps are recorded, when a cycle ends, and which callbacks are called."""
 import copy
 import os
 import shutil
@@ -14,7 +14,7 @@ from ._averages import EventList, Wants, add
 from ._recording import Ours, Setup, Torchs
 
 _told: Set[str] = set()
-_open: Optional["profile"] = None  # held: one that is dropped without stop() goes on, as torch's does
+_open: Optional["profile"] = None  # held: one that is dropped without stop() continues, as torch's does
 _STACK_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total")
 
 
@@ -69,14 +69,14 @@ def _device(names: Set[str], asked: bool) -> Any:
     if "CUDA" in names and torch.cuda.is_available():
         return True, None
     if "CUDA" not in names:
-        return True, None  # another kind of device: torch knows it
+        return True, None  # another kind of device: torch handles it
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         return True, "this torch is built without CUDA"
     return True, "torch sees no CUDA device"
 
 
 class Asked:
-    """What a profile is asked for, checked."""
+    """The checked arguments of a profile."""
 
     def __init__(self, options: Dict[str, Any]) -> None:
         try:
@@ -117,7 +117,7 @@ _OURS = ("activities", "schedule", "on_trace_ready", "acc_events", "use_cuda", "
 
 
 def why_torch(asked: Asked) -> Optional[str]:
-    """Why torch's own profiler has to record, and not ours: a sentence, which is empty where it was asked for."""
+    """Why torch's own profiler has to record instead of ours: a sentence, empty if the user requested it."""
     wants = asked.wants
     if asked.no_device is None or wants.shapes or wants.memory or wants.stack or wants.flops or asked.only_torchs:
         return ""
@@ -125,7 +125,7 @@ def why_torch(asked: Asked) -> Optional[str]:
 
 
 class profile:
-    """Records operators, blocks and steps: the profiler of torch, to be used as that one is.
+    """Records operators, blocks and steps: used like torch.profiler.profile.
 
         with tare.profiler.profile(schedule=tare.profiler.schedule(wait=1, warmup=1, active=3)) as prof:
             for batch in loader:
@@ -135,7 +135,7 @@ class profile:
     """
 
     def __new__(cls, *_words: Any, **options: Any) -> "profile":
-        """One that records by itself, or torch's own where only that can tell what was asked for."""
+        """A profile of Tare, or of torch's own profiler if only that can measure what was requested."""
         if not hasattr(cls, "kineto_asked") and why_torch(Asked(options)) is not None:
             from ._torchs import TorchProfile
             cls = TorchProfile if cls is profile else type(cls.__name__, (cls, TorchProfile), {})
@@ -157,7 +157,7 @@ class profile:
         self.step_num = 0
         self.current_action = action_of(self.schedule, 0)
         self._now: Any = None            # the cycle that is being recorded
-        self._done: List[Any] = []       # those that can be asked: the last one, or all with acc_events
+        self._done: List[Any] = []       # those with results: the last one, or all with acc_events
         asked.tell()
 
     def _keep(self, wants: Wants, steps_shown: bool, no_device: Optional[str]) -> None:
@@ -187,7 +187,7 @@ class profile:
             raise
 
     def stop(self) -> None:
-        """Ends the profile; a cycle that is under way is handed to on_trace_ready."""
+        """Ends the profile; an open cycle is passed to on_trace_ready."""
         global _open
         if _open is not self:
             return
@@ -221,7 +221,7 @@ class profile:
     def _recorder(self) -> Any:
         try:
             return Ours(self._setup)
-        except (RuntimeError, OSError) as error:  # no room, a session that is paused, …
+        except (RuntimeError, OSError) as error:  # no space, a paused session, …
             tell("torch's own profiler records underneath, at its own cost: %s" % error)
             return Torchs(self._setup, Asked(dict(activities=self._activities)).torch_activities())
 
@@ -252,7 +252,7 @@ class profile:
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
                      group_by_overload_name: bool = False) -> Any:
-        """Sums by operator; apart by the shapes of their inputs, and by the innermost lines of their stacks.
+        """Sums by operator; optionally grouped by the shapes of inputs and by the innermost lines of stacks.
 
             prof.key_averages(group_by_input_shape=True).table(sort_by="cpu_time_total")
         """
@@ -277,7 +277,7 @@ class profile:
         return notes
 
     def events(self) -> Any:
-        """The calls one by one, in the order they began."""
+        """The individual calls, in the order they began."""
         self._last()
         return EventList([event for done in self._done for event in done.events()], self._setup.wants,
                          self._notes(False, 0, False), self)
@@ -312,7 +312,7 @@ class profile:
         write_whole(path, "".join(lines))
 
     def export_trace(self, path: str) -> None:
-        """Writes the last cycle as a trace of Tare's own, which `tare report` opens: the smallest file.
+        """Writes the last cycle as a Tare trace, which `tare report` opens: the smallest file.
 
             prof.export_trace("steps.tare")
         """
@@ -321,18 +321,18 @@ class profile:
     # ---- the rest of torch's ---------------------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
-        """A remark that goes into the trace."""
+        """Adds metadata to the trace."""
         (self._now or self._last()).add_metadata(key, value)
 
     add_metadata_json = preset_metadata_json = add_metadata
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any = None) -> None:
-        """Records no operators for a while, and again."""
+        """Pauses and resumes the recording of operators."""
         if self._now is not None:
             self._now.toggle(enable)
 
     def export_memory_timeline(self, path: str, device: Optional[str] = None) -> None:
-        """As torch's; it needs what torch's does."""
+        """As torch's method, with the same requirements."""
         raise RuntimeError("a memory timeline needs profile_memory, record_shapes and with_stack")
 
 
@@ -355,7 +355,7 @@ def put(whole: str, path: str) -> None:
 
 
 def _merged(rows: List[Any]) -> List[Any]:
-    """Cycles together."""
+    """Combines cycles."""
     sums: Any = {}
     for row in rows:
         key = (row.key, str(row.input_shapes), tuple(row.stack))

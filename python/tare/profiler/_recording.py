@@ -1,5 +1,5 @@
-"""A cycle of the profiler, recorded: by our own session, as a guest of the session that is there already (`tare run`,
-tare.start), or by torch's own profiler underneath, for what only that can tell. All three answer alike."""
+"""Records a cycle of the profiler: in its own session, in an existing session (`tare run`, tare.start), or with
+torch's own profiler, for what only that can measure. All three have the same interface."""
 import fnmatch
 import itertools
 import os
@@ -13,11 +13,11 @@ from .._files import write_whole
 from . import _averages, _events, _switch
 from ._averages import Average, Wants
 
-PATIENCE_S = 10.0  # for a collector to write what it has
+PATIENCE_S = 10.0  # for a collector to write its buffered data
 _cycles = itertools.count(1)
-torch_listens = 0  # how many of torch's own profilers run for us: blocks of record_function go there as well
+torch_listens = 0  # number of torch's profilers that run for us: blocks of record_function are reported to them as well
 
-blocks_in_torchs = False  # a block of tare.profiler.record_function was told to torch's
+blocks_in_torchs = False  # a block of tare.profiler.record_function was reported to torch's profiler
 
 
 def _listen(more: int) -> None:
@@ -26,17 +26,17 @@ def _listen(more: int) -> None:
 
 
 class Setup:
-    """What a profile was asked for, and what stays the same for all its cycles."""
+    """The arguments of a profile, and what is the same for all its cycles."""
 
     def __init__(self, wants: Wants, steps_shown: bool, no_device: Optional[str], folder: str) -> None:
         self.wants, self.steps_shown = wants, steps_shown
-        self.no_device = no_device  # why there are no times of a device; None: there are
+        self.no_device = no_device  # why device times are unavailable; None: they are available
         self.folder = folder
         self.notes: List[str] = []
 
 
 class Ours:
-    """Operators through torch's ITT interface into a session: one of our own, or the one that is there."""
+    """Records operators through torch's ITT interface into a session: a new one, or the existing one."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.steps = setup, 0
@@ -93,7 +93,7 @@ class Ours:
             _core.stop()
 
     def drop(self) -> None:
-        """It is given up before it began."""
+        """Discards it before it began."""
         if not self._guest:
             _core.stop()
 
@@ -103,10 +103,10 @@ class Ours:
         else:
             _switch.off()
 
-    # ---- what came of it -------------------------------------------------------------------------------------------
+    # ---- results ---------------------------------------------------------------------------------------------------
 
     def _load(self) -> Any:
-        """The trace; of a session that goes on, once its collector has written our end."""
+        """The trace; of a session that continues, once its collector has written the end of the cycle."""
         from .. import _engine
         trace = _engine.open(self.path or "")
         if self._around is None:
@@ -154,8 +154,8 @@ class Ours:
         return events
 
     def export_chrome_trace(self, path: str) -> None:
-        """In Kineto's form, as torch writes it: TensorBoard and others look for its categories and names."""
-        self._read()  # of a session that goes on: all of it is written
+        """In Kineto's form, as torch writes it: TensorBoard and others depend on its categories and names."""
+        self._read()  # of a session that continues: all of it is written
         files = self._trace.emit_files("tensorboard")
         own = fnmatch.filter(files, "*_%d.*.pt.trace.json" % os.getpid())
         write_whole(path, files[own[0]])
@@ -169,7 +169,7 @@ class Ours:
 
 
 class Torchs:
-    """torch's own profiler underneath, one of its objects a cycle."""
+    """Uses torch's own profiler, with a new object for each cycle."""
 
     def __init__(self, setup: Setup, activities: Any) -> None:
         import torch

@@ -1,5 +1,5 @@
-"""Switches torch's reports of its operators on, to our library. `tare run --ops` has it listening from the start;
-here torch is there first, and its stubs are replaced by ours instead."""
+"""Makes torch report its operators to our library. With `tare run --ops` the library is loaded before torch; here
+torch is loaded first, and its stubs are replaced by ours instead."""
 import contextlib
 import os
 import re
@@ -8,7 +8,7 @@ from typing import Iterator, Optional
 from ..torch import operators
 
 _VARIABLE, _LIBRARY = "INTEL_LIBITTNOTIFY64", "libtare-itt.so"
-# The order of the virtual functions that are replaced, counted in torch's own header.
+# The order of the virtual functions that are replaced, as in torch's header.
 _ORDER = ["record", "elapsed", "mark", "rangePush", "rangePop", "enabled", "onEachDevice", "synchronize"]
 _joined: Optional[str] = None
 
@@ -24,7 +24,7 @@ def _library() -> Optional[str]:
 
 
 def _stubs_known(torch: object) -> bool:
-    """Whether this torch's stubs are laid out as our library has it."""
+    """Whether this torch's stubs have the layout that our library expects."""
     folder = os.path.dirname(os.path.abspath(torch.__file__))  # type: ignore[attr-defined]
     path = os.path.join(folder, "include", "torch", "csrc", "profiler", "stubs", "base.h")
     try:
@@ -36,7 +36,7 @@ def _stubs_known(torch: object) -> bool:
 
 
 def _join(torch: object) -> Optional[str]:
-    """None: our library hears torch. Else a sentence."""
+    """None: our library receives torch's reports. Else a sentence why not."""
     global _joined
     path = _library()
     if path is None:
@@ -58,7 +58,7 @@ def _join(torch: object) -> Optional[str]:
 
 @contextlib.contextmanager
 def _named() -> Iterator[None]:
-    """The variable by which our listener is known, for as long as it is asked for: children need not inherit it."""
+    """Sets the environment variable that identifies our listener while torch reads it: children need not inherit it."""
     before = os.environ.get(_VARIABLE)
     if _joined is not None:
         os.environ[_VARIABLE] = _joined
@@ -77,7 +77,7 @@ def is_on() -> bool:
 
 
 def ready() -> Optional[str]:
-    """None: operators of this torch can be had. Else a sentence why not."""
+    """None: operators of this torch can be recorded. Else a sentence why not."""
     import torch
     if os.path.basename(os.environ.get(_VARIABLE, "")) == _LIBRARY and operators.wanted():
         return None

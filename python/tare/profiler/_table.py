@@ -1,4 +1,4 @@
-"""The text table, in the shape that torch prints it: same columns, same order, same units."""
+"""The text table in torch's format: same columns, same order, same units."""
 from typing import Any, List, Optional
 
 from .._core import Missing
@@ -103,8 +103,8 @@ def _trim(line: str, width: int) -> str:
 def text(rows: List[Any], listed: List[Any], wants: Any, *, header: Optional[str], row_limit: int,
          max_src_column_width: Optional[int], max_name_column_width: Optional[int],
          max_shapes_column_width: Optional[int], time_unit: Optional[str], notes: List[str]) -> str:
-    """The table of the listed rows, which are in their order already, with shares of all rows. `wants` says which
-    columns; notes come below it."""
+    """The table of the given, already sorted rows, with shares of all rows. `wants` selects the columns; notes are
+    printed below."""
     if not rows:
         return "".join(note + "\n" for note in notes)
     columns = _columns(rows, wants, max_name_column_width, max_shapes_column_width, time_unit)

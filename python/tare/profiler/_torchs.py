@@ -1,6 +1,6 @@
-"""A profile that torch's own profiler records: where shapes, memory, stacks, FLOPs or times of a device are asked for.
-It is torch's class with its own methods, so that nothing of Tare's runs while it records or stands in its stacks; ours
-is what is made of it afterwards."""
+"""A profile that torch's own profiler records, if shapes, memory, stacks, FLOPs or device times are requested. It is
+torch's class with its own methods, so that no code of Tare runs while it records or appears in its stacks; Tare only
+processes the results."""
 import json
 import os
 from typing import Any, List, Optional
@@ -13,7 +13,7 @@ from ._averages import EventList
 
 
 class TorchProfile(torch.profiler.profile, _profile.profile):
-    """As torch.profiler.profile; device columns say why they are empty, and export_trace() writes Tare's own trace."""
+    """As torch.profiler.profile; device columns state why they are empty, and export_trace() writes a Tare trace."""
 
     kineto_asked = True
 
@@ -25,7 +25,7 @@ class TorchProfile(torch.profiler.profile, _profile.profile):
                                     with_stack=with_stack, with_flops=with_flops))
         home = getattr(schedule, "__module__", "")
         self._inside = schedule is not None and home != torch.profiler.schedule.__module__
-        if self._inside:  # a schedule of the program's own
+        if self._inside:  # a schedule defined by the program
             schedule = _translated(schedule)
         if with_stack and more.get("experimental_config") is None:
             from torch._C._profiler import _ExperimentalConfig
@@ -70,7 +70,7 @@ class TorchProfile(torch.profiler.profile, _profile.profile):
     export_stacks = _profile.profile.export_stacks
 
     def _file(self) -> str:
-        """The last cycle as torch writes it, kept until the next one is asked for."""
+        """The last cycle as torch writes it, kept until the next one is requested."""
         results = self._results()
         if self._exported is None or self._exported[0] is not results:
             path = os.path.join(self._folder, "torch.json")
@@ -91,20 +91,20 @@ class TorchProfile(torch.profiler.profile, _profile.profile):
             _core.fact("torch.profiler.wrote", file=os.path.abspath(os.fsdecode(path)))
 
     def export_trace(self, path: str) -> None:
-        """Writes the last cycle as a trace of Tare's own, which `tare report` opens."""
+        """Writes the last cycle as a Tare trace, which `tare report` opens."""
         from .. import _engine
         _engine.import_trace(self._file(), path)
 
 
 def _translated(schedule: Any) -> Any:
-    """Actions of Tare's kind, or their names, as torch's."""
+    """Converts Tare's actions, or their names, to torch's."""
     def action(step: int) -> Any:
         return torch.profiler.ProfilerAction[_profile.action_of(schedule, step)]
     return action
 
 
 def _without_us(path: str) -> None:
-    """Python functions of Tare's own taken out of a trace; what they called belongs to who called them."""
+    """Removes Tare's own Python functions from a trace; the functions they called are moved to their callers."""
     with open(path, encoding="utf-8") as file:
         trace = json.load(file)
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -1,4 +1,4 @@
-"""Two ways of computing the same, run in turn and compared: what an optimization gains."""
+"""Runs two variants of a computation alternately and compares them: the gain of an optimization."""
 import math
 import statistics
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -8,14 +8,14 @@ from .._core import Missing, Recorder, quantile
 from ..torch import _gpu_memory, _native, _state
 from .metric import MB
 
-GAIN = 0.03         # a smaller gain is no gain
+GAIN = 0.03         # a smaller gain does not count
 LESS_MEMORY = 0.02
 ROUND_S = 0.005     # short runs are repeated until a round lasts this long
 FAR_SLOWER = 1.5
 
 
 class Trial(NamedTuple):
-    """Two ways, run in turn: seconds of each round, a side each."""
+    """Two variants, run alternately: seconds of each round, for each side."""
     first: List[float]
     second: List[float]
 
@@ -27,7 +27,7 @@ class Trial(NamedTuple):
 
     @property
     def decision(self) -> Dict[str, Any]:
-        """By the rule that `tare check` decides with: verdict, why, change (a share of the first) and p."""
+        """By the rule of `tare check`: verdict, reason, change (a share of the first) and p."""
         verdict, why, change, p = _engine.decide(self.first, self.second, "lower", gate=GAIN)
         return {"verdict": verdict, "why": why, "change": change,
                 "p": Missing("too few rounds to be significant") if math.isnan(p) else p}
@@ -38,7 +38,7 @@ class Trial(NamedTuple):
         return self.decision["verdict"] == "better"
 
     def told(self) -> Dict[str, Any]:
-        """As a report has it."""
+        """As a dict, for reports."""
         return {"speedup": self.speedup, "helps": self.helps, "original_s": quantile(self.first, 0.5),
                 "optimized_s": quantile(self.second, 0.5), "rounds": len(self.first), "decision": self.decision}
 
@@ -50,10 +50,10 @@ def decide_exact(was: float, now: float, gate: float) -> bool:
 
 def interleaved(first: Callable[[], None], second: Callable[[], None], rounds: int,
                 settle: Callable[[], None], repeat: bool = False) -> Trial:
-    """Runs both in turn, the order changing from round to round, so that a machine's moods meet both alike. settle
-    waits for a device; it is inside the time, once a side and round. With `repeat` a round of short runs has as many
-    as take 5 ms, and the rounds end when the second is far slower in each of the first three: keeping it takes
-    evidence, leaving it takes none."""
+    """Runs both alternately, in an order that changes from round to round, so that variations of the machine affect
+    both equally. settle waits for a device; it is included in the time, once for each side and round. With `repeat` a
+    round of short runs has as many as take 5 ms, and the rounds end when the second is far slower in each of the first
+    three: rejecting a change needs less evidence than keeping it."""
     recorder = Recorder(memory=False, cpu=False, keep=1)
     sides: Tuple[List[float], List[float]] = ([], [])
     pair = ((first, recorder.block("benchmark_original")), (second, recorder.block("benchmark_optimized")))
@@ -77,7 +77,7 @@ def interleaved(first: Callable[[], None], second: Callable[[], None], rounds: i
 
 
 class Trainee:
-    """A copy of a model in training, on batches that are there already: nothing but computing is timed."""
+    """Trains a copy of a model on batches that are loaded already: only computing is timed."""
 
     def __init__(self, model: Any, batches: Sequence[Any], loss_fn: Optional[Callable[..., Any]]) -> None:
         import torch
@@ -103,13 +103,13 @@ class Trainee:
             self.step(batch)
 
     def peak_mb(self) -> float:
-        """What a step takes at most above the weights: by torch's count of its tensors."""
+        """The peak memory of a step beyond the weights, by torch's count of its tensors."""
         import torch
         self.step(self.batches[0])
         if self.optimizer is not None:
             self.optimizer.zero_grad(set_to_none=True)
         if self.device.type == "cuda":
-            peaks = _gpu_memory.peaks(self.device.index or 0)  # that way nobody else's peak is lost
+            peaks = _gpu_memory.peaks(self.device.index or 0)  # so that other measurements keep their peak
             reading = peaks.begin()
             self.step(self.batches[0])
             torch.cuda.synchronize(self.device)
@@ -128,7 +128,7 @@ class Trainee:
 
 
 def side(seconds: List[float], steps: int, samples: Optional[int], peak_mb: float) -> Dict[str, Any]:
-    """One side of a comparison, as a report has it; times are medians over the rounds."""
+    """One side of a comparison, for reports; times are medians over the rounds."""
     total = quantile(seconds, 0.5)
     counted = Missing("the batches have no first dimension to count") if samples is None else samples
     rate = steps / total if total > 0 else Missing("the clock saw no time pass")

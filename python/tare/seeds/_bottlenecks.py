@@ -1,16 +1,16 @@
-"""What takes too much of the time, in words: the rules of PerformanceMonitor and EpochPerformanceMonitor."""
+"""Bottleneck rules of PerformanceMonitor and EpochPerformanceMonitor."""
 from dataclasses import dataclass
 from typing import Iterable, List, Sequence, Tuple
 
 from .._core import unit
 
-LARGE, NOTABLE = 50.0, 20.0  # percent of all the time
+LARGE, NOTABLE = 50.0, 20.0  # percent of the total time
 SPREAD = 2.0                 # slowest against fastest of a repeated operation
 
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """Something worth changing: `text` says what and how much, `advice` what to do. Prints as its text.
+    """A bottleneck: `text` states what and how much, `advice` what to do. Prints as its text.
 
         for found in monitor.bottlenecks():
             print(found, *found.advice, sep="\\n  ")
@@ -18,7 +18,7 @@ class Bottleneck:
     operation: str
     kind: str        #: "share", "loading", "forward", "backward", "variance", "first batch"
     severity: str    #: "bottleneck" or "consider"
-    value: float     #: percent of the time; for variance how many times the fastest
+    value: float     #: percent of the time; for variance the ratio of the slowest to the fastest
     text: str
     advice: Tuple[str, ...] = ()
 
@@ -28,13 +28,13 @@ class Bottleneck:
 
 @dataclass(frozen=True)
 class Part:
-    """An operation's part of the time: its own, and with what it calls."""
+    """An operation's share of the time: self time, and including inner blocks."""
     operation: str
     self_percent: float
     percent: float
 
 
-# kind, limit in percent, words of the operation's name, what it is called, advice
+# kind, limit in percent, words in the operation's name, display name, advice
 _PHASES: Sequence[Tuple[str, float, Tuple[str, ...], str, Tuple[str, ...]]] = (
     ("loading", 30.0, ("load", "fetch", "dataset", "read_data"), "loading data",
      ("load in parallel: DataLoader(num_workers=4)", "copy from pinned memory: DataLoader(pin_memory=True)",
@@ -62,7 +62,7 @@ def _phases_of(part: Part, hidden: Iterable[str]) -> Iterable[Bottleneck]:
 
 
 def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck]:
-    """Operations above the limits, the largest first. Rules named in `hidden` stay silent."""
+    """Operations above the limits, the largest first. Rules named in `hidden` are skipped."""
     hidden = tuple(hidden)
     found: List[Bottleneck] = []
     for part in sorted(parts, key=lambda part: -part.self_percent):
@@ -78,7 +78,7 @@ def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck
 
 
 def variance(operation: str, least: float, most: float, count: int) -> List[Bottleneck]:
-    """Of a repeated operation whose slowest run took more than twice its fastest."""
+    """A repeated operation whose slowest run took more than twice as long as its fastest."""
     if count < 2 or not least > 0 or not most / least > SPREAD:
         return []
     ratio = most / least
@@ -91,7 +91,7 @@ def variance(operation: str, least: float, most: float, count: int) -> List[Bott
 
 
 def first_batch(operation: str, first: float, others_mean: float, count: int) -> List[Bottleneck]:
-    """A first batch that took more than twice what the others took."""
+    """A first batch that took more than twice as long as the others."""
     if count < 2 or not others_mean > 0 or not first / others_mean > SPREAD:
         return []
     ratio = first / others_mean
@@ -102,7 +102,7 @@ def first_batch(operation: str, first: float, others_mean: float, count: int) ->
 
 
 def between_batches(percent: float) -> List[Bottleneck]:
-    """Time of epochs that is in no batch: a loop waits for its loader there."""
+    """Time of epochs outside of batches: the loop waits for its loader there."""
     limit, advice = _PHASES[0][1], _PHASES[0][4]
     if not percent > limit:
         return []

@@ -10,14 +10,14 @@ from ._metrics import Metrics, plain, show
 
 
 def deliver(text: str, path: Any) -> str:
-    """Writes whole or not at all."""
+    """Writes atomically."""
     if path is not None:
         write_whole(path, text)
     return text
 
 
 def csv_of(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> str:
-    """The rows as CSV text: n/a for what is missing, the reasons in the last column."""
+    """The rows as CSV text: n/a for missing values, the reasons in the last column."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*columns, "missing"])
@@ -30,13 +30,13 @@ def csv_of(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> str:
 
 
 def frame_of(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> Any:
-    """The rows as a DataFrame, NaN for what is missing."""
+    """The rows as a DataFrame, NaN for missing values."""
     values = [[float(row[name]) if isinstance(row[name], Missing) else row[name] for name in columns] for row in rows]
     return _check.pandas().DataFrame(values, columns=list(columns))
 
 
 class Comparison:
-    """A table of names: how often, how long, how much.
+    """A table that compares names: counts, times, memory and throughput.
 
         table = profiler.compare(["batch_16", "batch_32"])
         best = table.best("throughput")
@@ -54,7 +54,7 @@ class Comparison:
             "flops": item.compute.estimated_flops, "throughput": item.throughput} for item in metrics]
 
     def best(self, column: str) -> str:
-        """The name with the most throughput, or with the least of another column.
+        """The name with the highest throughput, or with the lowest value of another column.
 
             profiler.compare().best("mean_s")
         """
@@ -67,14 +67,14 @@ class Comparison:
         return (max if column == "throughput" else min)(known, key=lambda row: row[column])["name"]
 
     def to_pandas(self) -> Any:
-        """A DataFrame with a row a name; needs pandas.
+        """A DataFrame with a row for each name; needs pandas.
 
             profiler.compare().to_pandas()
         """
         return frame_of(self.rows, self.COLUMNS)
 
     def to_csv(self, path: Optional[str] = None) -> str:
-        """The table as CSV text; also written to a path.
+        """The table as CSV text; with a path, also writes it there.
 
             profiler.compare().to_csv("comparison.csv")
         """

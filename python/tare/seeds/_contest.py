@@ -1,4 +1,4 @@
-"""Optimizations of a model against the model as it is: who trains faster, with the same results."""
+"""Compares optimizations of a model with the unchanged model: which trains faster, with the same results."""
 from typing import Any, Dict, List, Optional
 
 from ..config import ProfilingConfig
@@ -29,7 +29,7 @@ class Contest:
         _state.synchronize(self.device)
 
     def _against(self, first: Any, second: Any) -> _benchmark.Trial:
-        """Both in training; afterwards they are as they were, so that the next one meets the same weights."""
+        """Trains both; afterwards their state is restored, so that the next one starts with the same weights."""
         with _state.kept_state(first), _state.kept_state(second):
             one, other = self._trainee(first), self._trainee(second)
             for trainee in (one, other):
@@ -38,7 +38,7 @@ class Contest:
 
     def run(self) -> Dict[str, Any]:
         best, kept, trial = self.reference, [], None
-        self._peak_mb(best)  # a model that cannot be trained at all says so here
+        self._peak_mb(best)  # a model that cannot be trained at all fails here
         for one in OPTIMIZATIONS if self.config.enable_optimizations else ():
             if getattr(self.config, one.switch):
                 changed, tried = self._try(one, best)
@@ -72,7 +72,7 @@ class Contest:
         except Unfit as error:
             told.update(status="skipped", reason=str(error))
             return None, None
-        # Compared with the model as it was, it has the deviations of those before it too.
+        # Compared with the original model, it includes the deviations of the optimizations before it.
         limit = max([one.tolerance, *(told["tolerance"] for told in self.candidates if told.get("status") == "kept")])
         told.update(verify(self.reference, changed, self.batches[0],
                            limit if self.tolerance is None else self.tolerance))
@@ -86,7 +86,7 @@ class Contest:
         except Unfit as error:
             told.update(status="skipped", accepted=False, reason=str(error))
             return None, None
-        except Exception as error:  # the model as it is has been trained already: it is the change
+        except Exception as error:  # the unchanged model was trained successfully: the change causes the error
             told.update(status="rejected", reason=f"it cannot be trained: {_state.first_line(error)}")
             return None, None
         told.update(trial.told())

@@ -1,4 +1,4 @@
-"""What a profiled block measured, in groups; every value may be Missing."""
+"""The metrics of a profiled block, in groups; every value may be Missing."""
 import dataclasses
 import math
 from typing import Any, Dict, List, Optional, Tuple
@@ -7,7 +7,7 @@ from .._core import Missing
 
 
 def plain(value: Any, reasons: Dict[str, str], path: str) -> Any:
-    """A value for JSON: what is missing is None, its reason is put into `reasons` under its path."""
+    """A value for JSON: a missing value is None, its reason is put into `reasons` under its path."""
     if dataclasses.is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Missing):
@@ -24,10 +24,10 @@ def plain(value: Any, reasons: Dict[str, str], path: str) -> Any:
 
 
 class _Group:
-    """How all groups show themselves."""
+    """How all groups are displayed."""
 
     def to_dict(self) -> Dict[str, Any]:
-        """The values by name; None for what is missing, and the reasons under "missing".
+        """The values by name; None for missing values, and the reasons under "missing".
 
             json.dumps(profiler.get_metrics().to_dict())
         """
@@ -55,7 +55,7 @@ class _Group:
 
 
 def show(value: Any) -> str:
-    """A value for people."""
+    """A value for display."""
     if isinstance(value, Missing):
         return "n/a"
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
@@ -64,7 +64,7 @@ def show(value: Any) -> str:
 @dataclasses.dataclass(frozen=True)
 class MemoryMetrics(_Group):
     """Memory in MB (1024 * 1024 bytes). Peaks are the block's own; of several blocks, the largest. `peak_ram_note` is
-    None where peak_ram_mb is exact; else it is a lower bound, and the note says what it is at most and why.
+    None where peak_ram_mb is exact; else it is a lower bound, and the note states the upper bound and the reason.
     """
     peak_ram_mb: float
     peak_gpu_mb: float
@@ -79,10 +79,10 @@ class MemoryMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class TimingMetrics(_Group):
-    """Seconds; of several blocks, added up, with how they spread. `wall_time_s` is time on the host: work that the
-    block only queued on a GPU is in `device_time_s`, the time between the block's begin and end on the GPU's own clock.
+    """Seconds; of several blocks, the sum and its distribution. `wall_time_s` is time on the host: work that the
+    block only queued on a GPU is in `device_time_s`, the time between the block's begin and end on the GPU's clock.
     `cpu_time_s` is the CPU time of the thread that ran the block, `process_cpu_time_s` that of all threads of the
-    process meanwhile. `excluded_s` is what other measurements inside the block took (counting of FLOPs, lines, blocks
+    process meanwhile. `excluded_s` is the time of other measurements inside the block (counting of FLOPs, lines, blocks
     with switches): it was subtracted from all the other times.
     """
     wall_time_s: float
@@ -103,10 +103,10 @@ class TimingMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class ComputeMetrics(_Group):
-    """Operations, an estimate: those the formulas of torch's operators know of (products, convolutions, attention,
-    recurrent layers); missing where none of them ran. `flops_not_counted` names operators that ran and have no formula:
-    then the others are at least that many. Without `estimate_flops=True`, `module_calls` calls of torch modules are in
-    the estimate, `module_calls_counted` of them were counted, and the others are taken to be like those."""
+    """Estimated operations: those of torch's operators with a formula (products, convolutions, attention, recurrent
+    layers); missing if none of them ran. `flops_not_counted` names operators that ran and have no formula: the other
+    values are then lower bounds. Without `estimate_flops=True`, `module_calls` calls of torch modules are in the
+    estimate, `module_calls_counted` of them were counted, and the others are assumed to be equal to those."""
     estimated_flops: float
     flops_per_param: float
     flops_per_second: float
@@ -120,8 +120,8 @@ class ComputeMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class SystemMetrics(_Group):
-    """The machine while the block ran. `process_cpu_percent` is this process's, 100 for one busy CPU. Percentages are
-    missing where the block was shorter than 50 ms."""
+    """The machine while the block ran. `process_cpu_percent` is that of this process, 100 for one busy CPU. Percentages
+    are missing if the block was shorter than 50 ms."""
     cpu_percent: float
     process_cpu_percent: float
     disk_io_wait_percent: float
@@ -142,14 +142,14 @@ class TemperatureMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class NetworkMetrics(_Group):
-    """Bytes over the machine's interfaces while the block ran, the loopback left out."""
+    """Bytes over the machine's interfaces while the block ran, without the loopback."""
     bytes_received: float
     bytes_sent: float
 
 
 @dataclasses.dataclass(frozen=True)
 class EnergyMetrics(_Group):
-    """Joules of the whole CPU package and GPU; `covers` names what is in the total."""
+    """Joules of the whole CPU package and GPU; `covers` names the parts of the total."""
     cpu_joules: float
     gpu_joules: float
     total_joules: float
@@ -158,14 +158,14 @@ class EnergyMetrics(_Group):
 
 @dataclasses.dataclass(frozen=True)
 class CarbonMetrics(_Group):
-    """Grams of CO2 of the measured energy at the stated intensity of the grid."""
+    """Grams of CO2 of the measured energy at the given carbon intensity of the grid."""
     grams_co2: float
     intensity_g_per_kwh: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Metrics(_Group):
-    """All of a block, or of all blocks of a name.
+    """All metrics of a block, or of all blocks of a name.
 
         metrics = profiler.get_metrics("training")
         print(metrics.timing.wall_time_s, metrics.memory.peak_ram_mb)
@@ -193,7 +193,7 @@ class SystemStats(_Group):
     disk_io_wait_percent: float
 
     def alerts(self, cpu: float = 90.0, memory: float = 85.0, disk: float = 80.0) -> List[str]:
-        """What is over its limit, a sentence each.
+        """Values over their limit, a sentence each.
 
             for alert in profiler.get_current_system_stats().alerts():
                 print(alert)

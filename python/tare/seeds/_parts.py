@@ -1,4 +1,5 @@
-"""What a switch of PerformanceProfiler adds to a block: each part begins before the block and ends after it."""
+"""The measurements that a switch of PerformanceProfiler adds to a block: each begins before the block and ends after
+it."""
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -31,8 +32,7 @@ class Flops:
 
 
 class ModuleFlops:
-    """Where estimate_flops was not given: what calls of torch's modules take, most of it by what the first ones
-    took."""
+    """Without estimate_flops: operations of calls of torch's modules, most of them estimated from the first calls."""
     names = MODULE_VALUES
     by_name = True
 
@@ -52,7 +52,7 @@ class ModuleFlops:
 
 
 class CpuEnergy:
-    """The CPU's energy counters (RAPL), which begin again at a limit of their own.
+    """The CPU's energy counters (RAPL), each of which wraps around at its own limit.
 
         begun = energy.read()
         …
@@ -112,7 +112,7 @@ class Degrees(Sampled):
 
     def __init__(self, read: Any) -> None:
         self.read = read
-        self.sampler = _core.Sampler(0.1, 0, read)  # the number that a sampler asks Python for
+        self.sampler = _core.Sampler(0.1, 0, read)  # the number that a sampler gets from Python
 
     def end(self, begun: int) -> Tuple[float, float]:
         """At the end, and the largest since the begin; or why not."""
@@ -150,7 +150,7 @@ class GpuPart:
 
     def begin(self, frame: Any) -> Any:
         from ..torch import _gpu_memory
-        begun = self.degrees.begin(frame) if _core.gpu_used() else None  # else there is nothing to sample
+        begun = self.degrees.begin(frame) if _core.gpu_used() else None  # otherwise there is nothing to sample
         return begun, time.time(), _gpu_memory.peaks(self.device).begin()
 
     def settle(self, state: Any) -> None:
@@ -187,7 +187,7 @@ class DetailedMemory(Sampled):
 
 
 def _kinds() -> Values:
-    """Which of the resident memory is the program's own, and which is files'."""
+    """The resident memory of the program itself, and of mapped files."""
     found = _core.memory_kinds()
     return {"anonymous_mb": found["RssAnon"] / MB, "file_mb": found["RssFile"] / MB}
 
@@ -219,7 +219,7 @@ class Lines:
 
 
 class Hook:
-    """add_hook: what the user measures around a block."""
+    """add_hook: user-defined measurements around a block."""
 
     def __init__(self, name: str, begin: Any, finish: Any) -> None:
         self.names = (CUSTOM + name,)
@@ -236,12 +236,12 @@ class Hook:
 
 
 def custom_of(values: Any) -> Values:
-    """The hooks' values among all."""
+    """The values of the hooks."""
     return {name[len(CUSTOM):]: value for name, value in (values or {}).items() if name.startswith(CUSTOM)}
 
 
 def begin_all(parts: List[Any], frame: Any, name: str) -> List[Tuple[Any, Any, Any]]:
-    """Begins all parts. A part in trouble is no reason to stop the program: its values say why they are missing."""
+    """Begins all parts. An error in a part must not stop the program: its values are missing, with the reason."""
     states = []
     for part in parts:
         try:
@@ -260,7 +260,7 @@ def are_settled(states: List[Tuple[Any, Any, Any]]) -> bool:
 
 
 def settle_all(states: List[Tuple[Any, Any, Any]]) -> None:
-    """Right before the block ends: parts that cost time inside of it exclude what they have not excluded yet."""
+    """Right before the block ends: parts that cost time inside it exclude the time they have not excluded yet."""
     for part, state, error in states:
         if error is None and hasattr(part, "settle"):
             part.settle(state)
@@ -274,8 +274,8 @@ def end_all(states: List[Tuple[Any, Any, Any]], result: Any) -> Values:
             if error is None:
                 values.update(part.end(state, result))
                 continue
-        except Exception as trouble:
-            error = trouble
+        except Exception as caught:
+            error = caught
         missing = Missing(f"{type(error).__name__}: {error}")
         values.update({name: missing for name in part.names})
     return values
@@ -289,7 +289,7 @@ _LAST = frozenset(("lines", "memory_samples", "anonymous_mb", "file_mb", "cpu_ce
 
 
 class DeviceSum:
-    """Device time of several blocks: of each it is known when the device has reached its end."""
+    """Device time of several blocks: each is known once the device has reached the block's end."""
     PENDING_MAX = 10000
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ HOST_TIME = "Time (s) is host time. These blocks queued work that the GPU did la
 
 
 def _host_time(metrics: List[Metric]) -> List[str]:
-    """Which blocks say nothing of what they had the GPU do."""
+    """Names the blocks whose times do not include their work on the GPU."""
     found = [metric for metric in metrics if metric.host_time_only]
     lines = [f"  {_short(metric.operation):<30} {metric.device_text}" for metric in found[-10:]]
     return [HOST_TIME, *lines] if found else []

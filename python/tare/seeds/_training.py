@@ -39,7 +39,7 @@ class Work:
             else contextlib.nullcontext()
 
     def step(self, batch: Any) -> None:
-        """One step, with its parts in blocks of their own."""
+        """One step, with a separate block for each part."""
         if self.step_fn is not None:
             with self._block("step_fn"):
                 arguments = (self.model, batch) if self.given is None else (self.model, batch, self.given)
@@ -53,7 +53,7 @@ class Work:
             output = self.model(*call.args, **call.kwargs)
             loss = _state.loss_of(output, call, self.loss_fn)
             self.own_loss = self.loss_fn is None and _state.own_loss(output) is not None
-        del output  # as at the end of a loop's body: the next step has its room
+        del output  # as at the end of a loop's body: its memory is free for the next step
         if not getattr(loss, "requires_grad", False):
             self.no_gradient = True
             return
@@ -88,7 +88,7 @@ class Work:
             self.model.train()
             if self.optimizer is not None:
                 self.optimizer.zero_grad(set_to_none=True)
-        told_before = _core.torch_hand_over(True)  # the steps are ours to tell, not to be found
+        told_before = _core.torch_hand_over(True)  # steps are reported here, not inferred
         try:
             done = self._steps(iter(loader), limit)
         finally:
@@ -99,17 +99,17 @@ class Work:
         return self._figures(done, limit)
 
     def _of(self, name: str, count: int) -> List[Any]:
-        return self.monitor.get_metrics(name)[:count]  # the try that found the loader's end is one more
+        return self.monitor.get_metrics(name)[:count]  # the attempt that reached the loader's end is one more
 
     def _figures(self, done: int, asked: int) -> Dict[str, Any]:
         steps, waits = self._of("step", done), self._of("data_loading", done)
-        # The first step pays for what is set up once; it is told apart.
+        # The first step includes one-time setup; it is reported separately.
         first = 1 if done > 1 else 0
         whole = [one.duration_seconds + wait.duration_seconds for one, wait in zip(steps, waits)]
         steady = whole[first:]
         total = math.fsum(steady)
         per_second = len(steady) / total if total > 0 else Missing("the clock saw no time pass")
-        # Of the very steps whose time it is: a smaller last batch is no mean of the others.
+        # Samples of exactly the timed steps: the last batch may be smaller than the others.
         samples = (math.fsum(self.samples[first:done]) if all(self.samples)
                    else Missing("the batches have no first dimension to count"))
         compute = math.fsum(one.duration_seconds for one in steps[first:]) / len(steady)
@@ -168,7 +168,7 @@ class Work:
 
 
 def _memory(step: Any, device: Any) -> float:
-    """MB that a step takes at most above what there was: of the GPU where the model is on one."""
+    """Peak memory of a step in MB, above the level before it; GPU memory if the model is on a GPU."""
     if device.type == "cuda":
         return step.gpu_peak_mb
     result = step._result

@@ -1,4 +1,4 @@
-"""AdaptiveProfiler: as many blocks are measured as the budget allows."""
+"""AdaptiveProfiler: measures as many blocks as an overhead budget allows."""
 import collections
 import math
 import statistics
@@ -10,33 +10,33 @@ from .. import _check
 from .._core import Missing
 from .performance import PerformanceProfiler
 
-_FIRST = 3      # blocks of a name that are measured in any case
-_LAST = 5       # measured blocks that the decision looks at
+_FIRST = 3      # blocks of a name that are always measured
+_LAST = 5       # measured blocks that the decision is based on
 _EVERY_MAX = 10000
 
 
 class Coverage(NamedTuple):
-    """What was measured of a name, and what it stands for.
+    """How many blocks of a name were measured, and an estimate for all of them.
 
         coverage = profiler.get_coverage("batch")
         print(f"{coverage.measured} of {coverage.seen}, {coverage.overhead_percent:.2f} % spent on it")
     """
     seen: int              #: blocks that ran
     measured: int          #: blocks that were measured
-    every: int             #: one in so many is measured now
-    cost_s: float          #: of measuring a block, as measured
-    overhead_percent: float  #: time spent measuring, of the time in all blocks (an estimate where some were left out)
+    every: int             #: one in this many is measured now
+    cost_s: float          #: cost of measuring a block, as measured
+    overhead_percent: float  #: time spent measuring, of the time in all blocks (an estimate if some were skipped)
     estimated_total_s: float  #: of all blocks: the mean of the measured ones times how many there were
     note: str
 
 
 class _Pace:
-    """Of one name: which block is next to be measured."""
+    """Decides for one name which block is measured next."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.seen = self.measured = 0
-        self.left = 0  # blocks to leave out before the next
+        self.left = 0  # blocks to skip before the next
         self.every = 1
         self.costs: Deque[float] = collections.deque(maxlen=_LAST)
         self.walls: Deque[float] = collections.deque(maxlen=_LAST)
@@ -60,7 +60,7 @@ class _Pace:
             self.wall_total += wall
             if self.measured < _FIRST:
                 return
-            # The least cost: what is above it was the machine's doing, not ours.
+            # The lowest cost: anything above it was caused by the machine, not by measuring.
             cost, wall = min(self.costs), statistics.median(self.walls)
             self.every = _EVERY_MAX if wall <= 0 else max(1, min(_EVERY_MAX, math.ceil(cost / (budget * wall))))
             self.left = self.every - 1
@@ -107,8 +107,8 @@ class _Weighed:
 
 class AdaptiveProfiler(PerformanceProfiler):
     """A PerformanceProfiler that measures one in N blocks of a name, with N such that measuring takes no more than
-    `budget` of the time in these blocks. The first ones are always measured; long blocks all are. get_metrics() is of
-    the measured ones; get_coverage() says how many there were, and what they stand for.
+    `budget` of the time in these blocks. The first ones and all long blocks are always measured. get_metrics() covers
+    the measured blocks; get_coverage() returns how many blocks ran, and estimates for all of them.
 
         profiler = tare.AdaptiveProfiler(budget=0.01, detailed_memory=True)
         for batch in loader:
@@ -125,7 +125,7 @@ class AdaptiveProfiler(PerformanceProfiler):
         self._paces: Dict[str, _Pace] = {}
 
     def profile(self, name: str, samples: Optional[float] = None) -> Any:
-        """A block that is measured when it is its turn.
+        """A block; one in N of its name is measured.
 
             with profiler.profile("request"):
                 answer()

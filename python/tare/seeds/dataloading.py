@@ -1,4 +1,4 @@
-"""How fast a loader gives its batches, what holds it up, and which DataLoader keywords would help.
+"""Measures a data loader: batch times, bottlenecks, and which DataLoader keywords would help.
 
     stats = tare.DataLoadingProfiler().profile_dataloader(loader, 50)
     print(stats["throughput"], stats["avg_loading_time"])
@@ -16,12 +16,12 @@ from .._core import Missing, Recorder, unit
 from ..config import ProfilingConfig
 from ..torch import _state
 
-SLOW_BATCH_S = 0.010        # a batch, where no step time is known to compare with
+SLOW_BATCH_S = 0.010        # per batch, if no step time is known for comparison
 SHARE_PERCENT = 30.0        # of a step
 PREPROCESSING_PERCENT = 50.0
-SPREAD, SPREAD_S = 2.0, 0.005  # p95 against the median, and at least so many seconds
+SPREAD, SPREAD_S = 2.0, 0.005  # p95 against the median, and at least this many seconds
 STARTUP_S = 0.5
-WORTH_A_WORKER_S = 0.001    # below, handing a batch from process to process costs more than it saves
+WORTH_A_WORKER_S = 0.001    # below this, passing a batch between processes costs more than it saves
 
 _PARTS = ("transform", "target_transform", "transforms")
 KEYS = ("total_batches", "avg_loading_time", "avg_preprocessing_time", "throughput")
@@ -30,9 +30,9 @@ KEYS = ("total_batches", "avg_loading_time", "avg_preprocessing_time", "throughp
 # ---- looking into a loader -----------------------------------------------------------------------------------------
 
 class _Timed:
-    """A function of the dataset, with its time added up. The sums are in memory that the workers share, a slot
+    """A function of the dataset that adds up its time. The sums are in memory that the workers share, one slot for
     each."""
-    _inside = False  # one that calls another one is counted once
+    _inside = False  # nested calls are counted once
 
     def __init__(self, function: Callable[..., Any], sums: Any, counts: Any) -> None:
         self._function = function
@@ -63,7 +63,7 @@ class _Timed:
 
 
 class _Inside:
-    """Times collating and the dataset's transforms while it is open, and leaves the loader as it was."""
+    """Times collating and the dataset's transforms while it is open; restores the loader afterwards."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
@@ -87,7 +87,7 @@ class _Inside:
             return
         try:
             setattr(holder, name, _Timed(function, self.sums, self.collated if shown == "collate" else None))
-        except Exception:  # a loader or dataset that refuses is measured without it
+        except Exception:  # a loader or dataset that does not allow it is measured without it
             return
         self.changed.append((holder, name, function))
         if shown not in self.parts:
@@ -97,15 +97,15 @@ class _Inside:
         for holder, name, function in reversed(self.changed):
             setattr(holder, name, function)
         if not self.had_iterator and getattr(self.loader, "_iterator", None) is not None:
-            self.loader._iterator = None  # persistent workers that were started with the clocks inside
+            self.loader._iterator = None  # persistent workers that were started with the timers in place
 
     def seconds_a_batch(self, taken: int) -> float:
-        """Workers are ahead of what was taken: a batch is one that was collated."""
+        """Workers are ahead of the batches taken: collated batches are counted."""
         return math.fsum(self.sums) / (sum(self.collated) or taken)
 
 
 def _datasets(dataset: Any, depth: int = 0) -> Iterator[Any]:
-    """A dataset and those it is made of (Subset, ConcatDataset, …)."""
+    """A dataset and the datasets it wraps (Subset, ConcatDataset, …)."""
     yield dataset
     inner = getattr(dataset, "__dict__", {})
     below = [inner["dataset"]] if "dataset" in inner else inner.get("datasets", ())
@@ -147,11 +147,11 @@ class DataLoadingProfiler:
         self.config = config if config is not None else ProfilingConfig()
 
     def profile_dataloader(self, dataloader: Any, num_batches: int = 50) -> Dict[str, Any]:
-        """Takes num_batches (or as many as there are) and tells, in seconds: avg_loading_time, the time until a batch
-        is there (without the first one, which is first_batch_time); avg_preprocessing_time, the part of collating and
-        of the dataset's transforms, summed over the workers; startup_time; throughput in batches a second,
-        samples_per_second; variance, std, min, max, p50 and p95 of loading. Random numbers come afterwards as if
-        nothing had been loaded.
+        """Loads num_batches batches (or as many as there are) and returns, in seconds: avg_loading_time, the wait for
+        a batch (without the first one, which is first_batch_time); avg_preprocessing_time, the part of collating and
+        of the dataset's transforms, summed over the workers; startup_time; throughput in batches per second,
+        samples_per_second; variance, std, min, max, p50 and p95 of loading. The state of random generators is
+        restored afterwards.
 
             stats = profiler.profile_dataloader(loader, num_batches=20)
         """
@@ -184,7 +184,7 @@ class DataLoadingProfiler:
             "startup_time": run.startup, "first_batch_time": run.waits[0],
             "total_samples": samples if samples is not None else no_samples, "samples_per_batch": per_batch,
             "bytes_per_batch": run.bytes / count}
-        # Of the very batches whose time it is: the first, and a smaller last one, are no mean of the others.
+        # Samples of exactly the timed batches: the first one is excluded, and the last one may be smaller.
         seen = no_samples if samples is None else math.fsum(run.samples[1:] or run.samples)
         stats["samples_per_second"] = (stats["throughput"] if isinstance(stats["throughput"], Missing) else
                                        seen / steady_s)
@@ -205,7 +205,7 @@ class DataLoadingProfiler:
         return inside.seconds_a_batch(len(run.waits))
 
     def identify_bottlenecks(self, stats: Mapping[str, Any]) -> List[str]:
-        """Sentences on what holds the loading up; rules whose figures are missing stay silent.
+        """Loading bottlenecks, a sentence each; rules whose figures are missing are skipped.
 
             for sentence in profiler.identify_bottlenecks(stats):
                 print(sentence)
@@ -215,7 +215,7 @@ class DataLoadingProfiler:
         return [sentence for sentence in found if sentence]
 
     def optimize_dataloader(self, dataloader: Any, stats: Mapping[str, Any]) -> Dict[str, Any]:
-        """DataLoader keywords that are worth trying, only those that would change. Empty: nothing to gain.
+        """DataLoader keywords that are worth changing. Empty: nothing to gain.
 
             keywords = profiler.optimize_dataloader(loader, stats)
         """
@@ -237,8 +237,9 @@ class DataLoadingProfiler:
 
     def measure_keywords(self, dataloader: Any, keywords: Mapping[str, Any], num_batches: int = 20,
                          rounds: int = 5) -> Dict[str, Any]:
-        """Runs the loader and one with the keywords in turn, and tells whether they help, by the rule of `tare check`
-        (which needs 5 rounds): status, speedup (of the medians), original and optimized (batches a second).
+        """Runs the loader and one with the keywords alternately, and decides whether they help by the rule of
+        `tare check` (which needs 5 rounds): status, speedup (of the medians), original and optimized (batches per
+        second).
 
             profiler.measure_keywords(loader, {"num_workers": 2})["speedup"]
         """
@@ -269,7 +270,7 @@ class DataLoadingProfiler:
 
 
 class _Run:
-    """One pass over a loader: how long each batch was waited for."""
+    """One pass over a loader: the wait for each batch."""
 
     def __init__(self, loader: Any, limit: int) -> None:
         recorder = Recorder(memory=False, cpu=False, keep=limit + 2)
@@ -292,7 +293,7 @@ class _Run:
 
 
 def spread(seconds: List[float]) -> Dict[str, Any]:
-    """Deviation and quantiles of durations; a deviation needs two."""
+    """Standard deviation and quantiles of durations; a deviation needs two."""
     one = Missing("one value has no deviation")
     deviation = statistics.stdev(seconds) if len(seconds) > 1 else one
     return {"variance": deviation * deviation, "std": deviation, "min": min(seconds), "max": max(seconds),
@@ -300,7 +301,7 @@ def spread(seconds: List[float]) -> Dict[str, Any]:
 
 
 def settings_of(loader: Any) -> Dict[str, Any]:
-    """The keywords a DataLoader was made with, as far as they are about speed."""
+    """The performance-related keywords a DataLoader was created with."""
     if not is_torch_loader(loader):
         return {}
     return {name: getattr(loader, name) for name in ("batch_size", "num_workers", "pin_memory", "persistent_workers",
@@ -326,7 +327,7 @@ def _check_stats(stats: Any) -> None:
 
 
 def number(stats: Mapping[str, Any], name: str) -> float:
-    """A figure of a mapping; one that is not there is missing, and no comparison with it is true."""
+    """A figure of a mapping; an absent one is missing, and no comparison with it is true."""
     value = stats.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return Missing(f"there is no {name}")
@@ -356,7 +357,7 @@ def _slow(stats: Mapping[str, Any]) -> Optional[str]:
 
 def _preprocessing(stats: Mapping[str, Any]) -> Optional[str]:
     loading, part = number(stats, "avg_loading_time"), number(stats, "avg_preprocessing_time")
-    if _workers_now(stats):  # work of several processes is no share of the waiting
+    if _workers_now(stats):  # work of several processes is not a share of the waiting time
         return None
     if not (loading > WORTH_A_WORKER_S and part > loading * PREPROCESSING_PERCENT / 100):
         return None
@@ -400,12 +401,12 @@ def cuda_there() -> bool:
 
 
 def cpus() -> int:
-    """How many CPUs this process may use: by its affinity, and by the quotas of its cgroups."""
+    """Number of CPUs that this process may use, by its affinity and the quotas of its cgroups."""
     return max(1, _core.cpus())
 
 
 def _workers_wanted(stats: Mapping[str, Any], now: int) -> Optional[int]:
-    """How many workers hide the loading behind the computing; None: as many as now."""
+    """Number of workers that hide the loading behind the computing; None: no change."""
     loading, compute = number(stats, "avg_loading_time"), number(stats, "compute_time")
     if not _slow(stats) or not loading > WORTH_A_WORKER_S:
         return None
@@ -440,8 +441,8 @@ def rebuilt(loader: Any, keywords: Mapping[str, Any]) -> Any:
 
 
 def _rates(loader: Any, other: Any, batches: int, rounds: int) -> Tuple[List[float], List[float]]:
-    """Batches a second of both, in turn. A persistent loader's workers are started beforehand, as in a training's
-    second epoch."""
+    """Batches per second of both, run alternately. A persistent loader's workers are started beforehand, as in a
+    training's second epoch."""
     rates: Tuple[List[float], List[float]] = ([], [])
     pair = (loader, other)
     had_iterator = getattr(loader, "_iterator", None) is not None
@@ -464,6 +465,6 @@ def _rates(loader: Any, other: Any, batches: int, rounds: int) -> Tuple[List[flo
 
 
 def first_batches(loader: Any, count: int) -> List[Any]:
-    """The first batches of a loader, with the random numbers left as they were."""
+    """The first batches of a loader; restores the state of random generators."""
     with _state.kept_random(loader):
         return list(itertools.islice(iter(loader), count))

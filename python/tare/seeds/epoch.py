@@ -1,4 +1,4 @@
-"""EpochPerformanceMonitor: a training loop's batches and epochs, with a line for the first batches of each epoch."""
+"""EpochPerformanceMonitor: times a training loop's batches and epochs, and prints the first batches of each epoch."""
 import math
 import os
 from typing import Any, Dict, List, Mapping, Optional, Union
@@ -43,11 +43,10 @@ class EpochPerformanceMonitor:
     @classmethod
     def from_config(cls, config: Union[None, Mapping[str, Any], str, "os.PathLike[str]"] = None,
                     device: Any = 0, strict: bool = True) -> "EpochPerformanceMonitor":
-        """Made from a trainer's settings, a mapping or a YAML file (needs PyYAML):
-        `enable_memory_monitoring` (off when it is not there) and `memory_monitor_batches`, at the top or under
-        `trainer_params`; without either, from tare.toml,
-        [tool.tare] and TARE_* variables. Other keys are the trainer's own: one that is not known from trainers is
-        ignored with a warning, with strict=False without one.
+        """A monitor from a trainer's settings, a mapping or a YAML file (needs PyYAML):
+        `enable_memory_monitoring` (default: off) and `memory_monitor_batches`, at the top level or under
+        `trainer_params`; without either, from tare.toml, [tool.tare] and TARE_* variables. Other keys belong to the
+        trainer: unknown ones are ignored with a warning, with strict=False silently.
 
             monitor = tare.EpochPerformanceMonitor.from_config("conf/trainer/synthetic_with_memory.yaml")
         """
@@ -58,7 +57,7 @@ class EpochPerformanceMonitor:
     # -- the hooks
 
     def on_epoch_start(self, epoch: Optional[int] = None) -> None:
-        """An epoch begins; one that is still open is dropped, and so is its batch.
+        """Begins an epoch; one that is still open is dropped, with its batch.
 
             monitor.on_epoch_start()
         """
@@ -75,7 +74,7 @@ class EpochPerformanceMonitor:
         self._epochs.begin()
 
     def on_batch_start(self, batch_idx: int) -> None:
-        """A batch begins; one that was left without its end is not counted.
+        """Begins a batch; one that was not ended is not counted.
 
             monitor.on_batch_start(index)
         """
@@ -88,7 +87,7 @@ class EpochPerformanceMonitor:
         self._batches.begin()
 
     def on_batch_end(self, batch_idx: int, loss: Any = None) -> None:
-        """A batch ends, with its loss if there is one. RuntimeError when none has begun.
+        """Ends a batch, with its loss if there is one. RuntimeError if none has begun.
 
             monitor.on_batch_end(index, loss)
         """
@@ -103,7 +102,7 @@ class EpochPerformanceMonitor:
             self._print_batch(batch_idx, seconds, loss)
 
     def on_epoch_end(self) -> None:
-        """The epoch ends, and its two lines are printed. RuntimeError when none has begun.
+        """Ends the epoch and prints its two lines. RuntimeError if none has begun.
 
             monitor.on_epoch_end()
         """
@@ -176,9 +175,9 @@ class EpochPerformanceMonitor:
         return Missing(f"no {what} has ended") if math.isnan(value) else value
 
     def bottlenecks(self) -> List[Bottleneck]:
-        """A slow first batch, and batches of which the slowest took more than twice the fastest, with likely causes;
-        time of the epochs that is in no batch (loading, validation) above 30 %; and what rules of one's own
-        (bottleneck_rule) find in the operations "batch" and "epoch".
+        """A slow first batch, and batches of which the slowest took more than twice as long as the fastest, with
+        likely causes; time of the epochs outside of batches (loading, validation) above 30 %; and findings of custom
+        rules (bottleneck_rule) for the operations "batch" and "epoch".
 
             for found in monitor.bottlenecks():
                 print(found, *found.advice, sep="\\n  ")

@@ -1,4 +1,4 @@
-"""One call of a function: its time and memory, or the functions it called.
+"""Profiles one call of a function: its time and memory, or the functions it called.
 
     profile = tare.profile_function(train_step, model, batch)
     print(profile["execution_time"], profile["memory_delta"])
@@ -13,8 +13,8 @@ __all__ = ["FunctionProfile", "FunctionProfiler", "FunctionTable", "profile_func
 
 class FunctionTable(List[Dict[str, Any]]):
     """Functions that were called: {"function", "file", "line", "calls", "primitive_calls", "total_s", "self_s"},
-    the one with the most time of its own first. Both times are under the tracer and add up to traced_time: functions
-    that are called often look slower than they are. `reason` says why an empty table is empty.
+    sorted by self time, largest first. Both times include the tracer and add up to traced_time: functions that are
+    called often appear slower than they are. `reason` states why an empty table is empty.
 
         profile = tare.FunctionProfiler(table=True)(train_step, model, batch)
         for row in profile["functions"][:10]:
@@ -23,7 +23,7 @@ class FunctionTable(List[Dict[str, Any]]):
     reason: Optional[str] = None
 
     def print(self, limit: int = 20, file: Optional[TextIO] = None) -> None:
-        """The table as text, as far as the limit.
+        """Prints the first `limit` rows of the table.
 
             profile["functions"].print(limit=5)
         """
@@ -38,7 +38,7 @@ class FunctionTable(List[Dict[str, Any]]):
 
 class FunctionProfile(Dict[str, Any]):
     """A dict with execution_time (seconds), memory_delta (MB), result, functions (a FunctionTable), traced_time
-    (seconds, where a table was made) and error (what it raised, as text; else None).
+    (seconds, if a table was made) and error (the raised exception as text; else None).
 
     A call is either timed or traced, since a tracer slows down what it traces: by half for code with large
     operations, five times for a loop of short calls. Whichever of execution_time and traced_time was not measured is
@@ -83,8 +83,8 @@ def _table(profiler: Any, traced_s: float) -> FunctionTable:
 
 
 class FunctionProfiler:
-    """Calls a function once and tells about it. `last` is the last finished profile, also of a call that raised;
-    it is kept until the next one.
+    """Profiles one call of a function. `last` is the last finished profile, also of a call that raised; it is kept
+    until the next one.
 
     With table=True the standard library's profiler counts and times every function that is called. The time of the
     call is then its traced_time.
@@ -92,14 +92,14 @@ class FunctionProfiler:
         profiler = tare.FunctionProfiler(table=True)
         profiler(train_step, batch)["functions"].print()
     """
-    _threads: Set[int] = set()  # whose calls are being counted: there can be one table at a time
+    _threads: Set[int] = set()  # the profiler whose calls are being counted: there can be one table at a time
 
     def __init__(self, table: bool = False) -> None:
         self.table = table
         self.last: Optional[FunctionProfile] = None
 
     def __call__(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> FunctionProfile:
-        """Calls function(*args, **kwargs). What it raises passes through, and `last` has its profile.
+        """Calls function(*args, **kwargs). Exceptions propagate, and `last` has the profile.
 
             profile = tare.profile_function(sorted, data, reverse=True)
         """
@@ -117,7 +117,7 @@ class FunctionProfiler:
         memory_mb = _core.rss() / 1048576 - before_mb
         table = FunctionTable() if profiler is None else _table(profiler, seconds)
         table.reason = reason
-        told = None if error is None else f"{type(error).__name__}: {error}"  # itself, it would keep its frames alive
+        told = None if error is None else f"{type(error).__name__}: {error}"  # the object would keep its frames alive
         profile = FunctionProfile(memory_delta=memory_mb, result=result, functions=table, error=told,
                                   **self._times(seconds, profiler is not None, reason))
         self.last = profile
@@ -141,11 +141,11 @@ class FunctionProfiler:
             return None, "the call is part of another one that is being profiled"
         if not self.table:
             return None, "FunctionProfiler(table=True) makes the table, with a tracer"
-        import cProfile  # slow to import, and seldom needed where a program starts
+        import cProfile  # slow to import, and rarely needed at a program's start
         return cProfile.Profile(), None
 
     def _begin(self, profiler: Any) -> Optional[str]:
-        """Switches it on; or why that was not possible."""
+        """Enables it, or returns why that was not possible."""
         thread = _thread.get_ident()
         FunctionProfiler._threads.add(thread)
         try:

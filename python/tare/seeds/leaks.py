@@ -1,17 +1,17 @@
-"""Whether memory grows and grows."""
+"""Detects memory leaks from snapshots."""
 from typing import List, Sequence
 
 from .._core import Missing
 
-_PART = 0.125  # of the threshold, that every part of the time must add
+_PART = 0.125  # of the threshold, the growth required in every part of the time
 
 
 def detect_memory_leak(snapshots: Sequence[float], threshold_mb: float = 100.0) -> "LeakReport":
-    """Whether memory over snapshots in MB (of `get_current_memory()`) grew by more than a threshold, and went on
-    growing throughout. What comes and goes is not growth: the least of each quarter of the snapshots is compared with
-    that of the quarter before (thirds below 8 snapshots, of which 3 are needed), and each has to add an eighth of the
-    threshold, the last one a quarter of what is usual. A single jump, a warm-up that ends and a sawtooth that returns
-    to its floor are no leaks.
+    """Whether memory over snapshots in MB (of `get_current_memory()`) grew by more than a threshold, and grew
+    throughout. Temporary memory is not growth: the minimum of each quarter of the snapshots is compared with that of
+    the previous quarter (thirds below 8 snapshots; at least 3 are needed), and each has to add an eighth of the
+    threshold, the last one a quarter of the usual growth. A single jump, a warm-up that ends and a sawtooth that
+    returns to its minimum are not leaks.
 
         report = tare.detect_memory_leak(snapshots)
         if report:
@@ -32,7 +32,7 @@ def detect_memory_leak(snapshots: Sequence[float], threshold_mb: float = 100.0) 
 
 
 def _floors(values: List[float]) -> List[float]:
-    """The least of each part of the time."""
+    """The minimum of each part of the time."""
     parts = 4 if len(values) >= 8 else 3
     return [min(values[part * len(values) // parts:(part + 1) * len(values) // parts]) for part in range(parts)]
 
@@ -47,8 +47,8 @@ def _is_sustained(values: List[float], threshold_mb: float) -> bool:
 
 
 class LeakReport:
-    """True when more was grown than the threshold, and the growth was sustained. `growing_percent` is how many of the
-    steps went up.
+    """True if memory grew by more than the threshold, and the growth was sustained. `growing_percent` is the
+    percentage of snapshots with more memory than the one before.
 
         report.growth_mb, report.sustained, report.growing_percent
     """

@@ -1,4 +1,4 @@
-"""One finished block as Python sees it, and how values are written: into JSON, with their unit."""
+"""One finished block, and the formatting of values: as JSON, and with their unit."""
 import collections
 import math
 import os
@@ -15,7 +15,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 def put(target: Dict[str, Any], name: str, value: Any) -> None:
-    """A value as JSON has it: null beside the reason when it is missing."""
+    """A value for JSON: null and the reason if it is missing."""
     if isinstance(value, Missing):
         target[name] = None
         target[name + "_reason"] = value.reason
@@ -24,8 +24,8 @@ def put(target: Dict[str, Any], name: str, value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value of this package as JSON has it: None for what is missing, with the reason beside it under the name and
-    "_reason"; json.dumps() of what a function returns writes NaN there, which is not JSON.
+    """A value of this package for JSON: None for a missing value, with the reason beside it under the name and
+    "_reason". Without this, json.dumps() writes missing values as NaN, which is not JSON.
 
         json.dumps(tare.plain(profiler.data_loading_profiler.profile_dataloader(loader)), allow_nan=False)
     """
@@ -72,7 +72,7 @@ class Metric:
 
     @property
     def duration_seconds(self) -> float:
-        """Host time: work that a GPU does later is not in it (see device_seconds)."""
+        """Host time: does not include work that a GPU does later (see device_seconds)."""
         return self._result.wall_s
 
     @property
@@ -82,12 +82,12 @@ class Metric:
 
     @property
     def device_seconds(self) -> float:
-        """Between the block's begin and end on the GPU's clock; missing until the GPU has reached the end."""
+        """Time between the block's begin and end on the GPU's clock; missing until the GPU has reached the end."""
         return self._of_device(lambda reading: reading.seconds())
 
     @property
     def host_time_only(self) -> bool:
-        """Whether duration_seconds leaves time on the GPU out: the GPU took longer, or its time is not known."""
+        """Whether duration_seconds lacks time on the GPU: the GPU took longer, or its time is unknown."""
         if self._reading is None or not self._reading.used:
             return False
         seconds = self.device_seconds
@@ -101,17 +101,17 @@ class Metric:
 
     @property
     def cpu_delta_mb(self) -> float:
-        """What the process's memory grew by."""
+        """Growth of the process's memory."""
         return self._result.rss_delta / MB
 
     @property
     def cpu_peak_mb(self) -> float:
-        """The most that the process had resident in the block; cpu_peak_note says where it is a lower bound."""
+        """Peak resident memory of the process in the block; cpu_peak_note states whether it is a lower bound."""
         return self._result.rss_peak / MB
 
     @property
     def cpu_peak_note(self) -> Optional[str]:
-        """Why cpu_peak_mb is a lower bound, and what it is at most; None: it is exact."""
+        """Why cpu_peak_mb is a lower bound, and its upper bound; None: it is exact."""
         return self._result.rss_peak_note
 
     @property
@@ -137,7 +137,7 @@ class Metric:
         return Missing(_gpu_memory.why_not(self._device)) if self._reading is None else what(self._reading)
 
     def as_dict(self) -> Dict[str, Any]:
-        """As JSON has it: null and a reason for what is missing."""
+        """As a dict for JSON: null and a reason for missing values."""
         out: Dict[str, Any] = {"operation": self.operation}
         for name in COLUMNS[1:]:
             put(out, name, getattr(self, name))

@@ -1,4 +1,4 @@
-"""PerformanceMonitor: blocks of a program with their time and memory, and how busy the machine was meanwhile."""
+"""PerformanceMonitor: time and memory of a program's blocks, and utilization of the machine over time."""
 import json
 import math
 import sys
@@ -19,7 +19,7 @@ _DISABLED = "monitoring is disabled"
 class PerformanceMonitor(_core.Tracker):
     """Time and memory of named blocks, and CPU, memory and GPU memory of the machine over time.
 
-    `memory=False` leaves the memory readings out; `keep` bounds how many blocks are listed one by one (sums are exact
+    `memory=False` disables memory readings; `keep` limits how many blocks are listed one by one (sums are exact
     beyond it). `reset_peak=True` makes every block's `cpu_peak_mb` exact and lowers the process's ru_maxrss (see
     Recorder). Where a GPU is in use, times are host time, and `device_seconds` is the block's time on the GPU's clock.
 
@@ -85,7 +85,7 @@ class PerformanceMonitor(_core.Tracker):
         return self._recorder.aggregate(name).total_s
 
     def clear(self) -> None:
-        """Forgets everything measured so far; monitoring that runs goes on.
+        """Discards everything measured so far; running monitoring continues.
 
             monitor.clear()
         """
@@ -102,10 +102,10 @@ class PerformanceMonitor(_core.Tracker):
             raise KeyError(f"no operation {name!r} was tracked{_check.near(name, names)}")
 
     def bottlenecks(self) -> List[Bottleneck]:
-        """What takes too much of the time: more than 50 % or 20 % of it, loading above 30 %, forward above 50 %,
-        backward above 40 %, repeated operations whose slowest took more than twice the fastest; and what rules of
-        one's own (bottleneck_rule) find. Where a GPU is in use, host time says nothing of forward and backward
-        passes: these two rules are then silent.
+        """Operations that take too much time: more than 50 % or 20 % of it, loading above 30 %, forward above 50 %,
+        backward above 40 %, repeated operations whose slowest run took more than twice as long as the fastest; and
+        findings of custom rules (bottleneck_rule). If a GPU is in use, host time does not measure forward and
+        backward passes: these two rules are then skipped.
 
             for found in monitor.bottlenecks():
                 print(found)
@@ -122,7 +122,7 @@ class PerformanceMonitor(_core.Tracker):
         operations = {name: rules.operation_of(one, total) for name, one in sums.items()}
         return found + rules.apply(rules.Observed("monitor", operations, self.get_summary()))
 
-    # -- shown
+    # -- display
 
     def summary(self, show_aggregate: bool = False) -> str:
         """The text that print_summary prints.
@@ -160,10 +160,10 @@ class PerformanceMonitor(_core.Tracker):
     def _repr_html_(self) -> str:
         return _tables.html_tables(self.get_metrics(), self.get_aggregates())
 
-    # -- handed on
+    # -- export
 
     def to_pandas(self) -> Any:
-        """The blocks as a DataFrame; what is missing is NaN. Needs pandas.
+        """The blocks as a DataFrame; missing values are NaN. Needs pandas.
 
             monitor.to_pandas().groupby("operation").duration_seconds.describe()
         """
@@ -189,7 +189,7 @@ class PerformanceMonitor(_core.Tracker):
         return None
 
     def to_json(self, path: Optional[PathLike] = None) -> Optional[str]:
-        """Blocks, aggregates and the machine's summary as JSON; what is missing is null beside its reason.
+        """Blocks, aggregates and the machine's summary as JSON; missing values are null with a reason.
 
             json.loads(monitor.to_json())["metrics"]
         """
@@ -219,12 +219,12 @@ class PerformanceMonitor(_core.Tracker):
 
         def gpu() -> float:  # without self: the sampler must not keep its monitor alive
             return _gpu_memory.used_bytes(device) / GB
-        nobody_knows = isinstance(_core.gpu_memory(device), str)  # and need not be asked again and again
+        nobody_knows = isinstance(_core.gpu_memory(device), str)  # and need not be read repeatedly
         return _core.Sampler(interval, _core.MACHINE_CPU | _core.MACHINE_MEMORY, None if nobody_knows else gpu)
 
     def start_monitoring(self, interval: float = 0.1) -> None:
-        """Reads CPU, memory and GPU memory every `interval` seconds, in a thread that does not hold the program up.
-        What was read before is forgotten.
+        """Reads CPU, memory and GPU memory every `interval` seconds, in a thread that does not block the program.
+        Earlier readings are discarded.
 
             monitor.start_monitoring(interval=0.5)
         """
@@ -250,7 +250,7 @@ class PerformanceMonitor(_core.Tracker):
         self._sampler.sample()
 
     def stop_monitoring(self) -> None:
-        """Ends start_monitoring. What was read stays.
+        """Ends start_monitoring. The readings are kept.
 
             monitor.stop_monitoring()
         """
@@ -285,7 +285,7 @@ class PerformanceMonitor(_core.Tracker):
         return "two readings 50 ms apart are needed" if name == "cpu" else "the system does not tell"
 
     def plot_metrics(self, path: PathLike = "performance_metrics.png") -> None:
-        """Draws what was recorded over time into an image. Needs matplotlib; OSError when it cannot be written.
+        """Plots the readings over time to an image. Needs matplotlib; OSError if it cannot be written.
 
             monitor.plot_metrics("performance_metrics.png")
         """
@@ -303,7 +303,7 @@ def _or_missing(value: float, reason: str) -> float:
 
 
 def cudnn_benchmark() -> Any:
-    """Whether cuDNN tries its algorithms out (torch.backends.cudnn.benchmark), which makes first batches slow.
+    """Whether cuDNN benchmarks its algorithms (torch.backends.cudnn.benchmark), which makes first batches slow.
 
         tare.cudnn_benchmark()
     """

@@ -1,4 +1,4 @@
-"""Optimizations of torch models: tried on copies, verified, measured, and applied only where they help.
+"""Optimizations of torch models: tried on copies, verified, measured, and applied only if they help.
 
     optimizer = tare.ModelOptimizer(tare.ProfilingConfig())
     faster = optimizer.optimize_model(model, {}, example_input=batch)
@@ -23,7 +23,7 @@ from .dataloading import number
 APPLIED = "applied, verified and measured"
 NEEDS_INPUT = "needs an input to be measured: pass example_input"
 MEMORY_PERCENT = 85.0
-EXACT, HALF = 1e-3, 5e-2  # how far outputs may be apart: same precision, half precision
+EXACT, HALF = 1e-3, 5e-2  # tolerated deviation of outputs: same precision, half precision
 ROUNDS = 10  # of a measurement
 
 
@@ -37,9 +37,9 @@ Run = Callable[[], Any]
 
 
 class Optimization(NamedTuple):
-    """`apply` returns the changed model, and raises Unfit where it does not suit. `name` may depend on the model.
-    `check` raises Unfit where the model's structure rules it out. `evidence` gets the model before, the changed one
-    and a function that runs the changed one; it returns what the change did to what runs, and raises Unfit where
+    """`apply` returns the changed model, and raises Unfit if it is not applicable. `name` may depend on the model.
+    `check` raises Unfit if the model's structure rules it out. `evidence` gets the original model, the changed one
+    and a function that runs the changed one; it returns how the change affected what runs, and raises Unfit if
     nothing changed."""
     name: Callable[[Any], str]
     switch: str  #: of ProfilingConfig
@@ -62,8 +62,8 @@ def _half_name(model: Any) -> str:
 
 
 class _Autocast:
-    """Mixed into a model's class: forward computes in half precision, and its results are as before."""
-    _tare_autocast: Optional[Tuple[str, Any]] = None  # a part of such a model, as a slice of a Sequential, has none
+    """Mixed into a model's class: forward computes in half precision, and its results keep their type."""
+    _tare_autocast: Optional[Tuple[str, Any]] = None  # a part of such a model, like a slice of a Sequential, has none
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         import torch
@@ -93,7 +93,7 @@ def _empty(kind: type) -> Any:
 
 
 def _plain(model: Any) -> None:
-    """Raises Unfit for what is no ordinary module."""
+    """Raises Unfit for anything but an ordinary module."""
     import torch
     if isinstance(model, torch.jit.ScriptModule) or type(model).__name__.startswith("GraphModule"):
         raise Unfit(f"the model is a {type(model).__name__}, whose code is fixed")
@@ -110,9 +110,9 @@ def _check_mixed_precision(model: Any) -> None:
         raise Unfit("the model already computes in mixed precision")
     if not any(one.dtype == torch.float32 for one in model.parameters()):
         raise Unfit("the model has no weights of 32 bits")
-    trouble = half_error() if _state.device_of(model).type == "cpu" else None
-    if trouble:
-        raise Unfit(trouble)
+    reason = half_error() if _state.device_of(model).type == "cpu" else None
+    if reason:
+        raise Unfit(reason)
 
 
 def _mixed_precision(model: Any) -> Any:
@@ -123,7 +123,7 @@ def _mixed_precision(model: Any) -> Any:
 
 
 def _watch(run: Run, look: Callable[[str, List[Any]], None]) -> None:
-    """Runs the model, with a look at the tensors that each operator gave."""
+    """Runs the model and inspects the tensors that each operator returned."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watching(TorchDispatchMode):
@@ -136,7 +136,7 @@ def _watch(run: Run, look: Callable[[str, List[Any]], None]) -> None:
 
 
 def _half_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
-    """Operators that gave results of half precision while the model ran."""
+    """Operators that returned results in half precision while the model ran."""
     half, counts = _half_type(changed), {"half_precision_operators": 0, "operators": 0}
 
     def look(operator: str, results: List[Any]) -> None:
@@ -169,7 +169,7 @@ def _is_channels_last(one: Any) -> bool:
 
 
 def _channels_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
-    """Weights whose storage order is another one, and results of operators in that order."""
+    """Weights with a different storage order, and results of operators in that order."""
     seen = {"channels_last_weights": sum(map(_is_channels_last, changed.parameters())), "channels_last_results": 0}
 
     def look(_: str, results: List[Any]) -> None:
@@ -180,8 +180,8 @@ def _channels_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
     return seen
 
 
-# Tried in a process of their own: where a virtual machine advertises instructions that it forbids, or a compiler
-# makes such code, the first use ends the process, and that must not be the user's.
+# Tried in a separate process: if a virtual machine advertises instructions that it forbids, or a compiler generates
+# such code, the first use ends the process, which must not be the user's.
 _TRY_HALF = """
 import torch
 model = torch.nn.Sequential(torch.nn.Conv2d(16, 32, 3), torch.nn.Flatten(), torch.nn.Linear(32 * 36, 256))
@@ -240,9 +240,9 @@ def _check_compile(model: Any) -> None:
     _plain(model)
     if getattr(model, "_compiled_call_impl", None) is not None:
         raise Unfit("the model is compiled already; optimize it before it is compiled")
-    trouble = compiler_error()
-    if trouble:
-        raise Unfit(trouble)
+    reason = compiler_error()
+    if reason:
+        raise Unfit(reason)
 
 
 def _compile(model: Any) -> Any:
@@ -257,8 +257,8 @@ def _graphs() -> Tuple[int, int]:
 
 
 def _compile_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
-    """Graphs that dynamo made of the model. A model that it skips runs as before, whatever was called."""
-    _state.compile_call(changed)  # one that ran already would have nothing left to compile
+    """Number of graphs that dynamo compiled for the model. A model that it skips runs uncompiled."""
+    _state.compile_call(changed)  # a model that already ran would have nothing left to compile
     graphs, operators = _graphs()
     run()
     now = _graphs()
@@ -294,7 +294,7 @@ def _check_checkpointing(model: Any) -> None:
 
 
 def _recomputed_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
-    """Module calls in the backward pass: that is what checkpointing computes again."""
+    """Number of module calls in the backward pass: what checkpointing computes again."""
     from torch.nn.modules import module as modules
     calls = [0, 0]
     handle = modules.register_module_forward_pre_hook(
@@ -321,7 +321,7 @@ def _check_attention(model: Any) -> None:
 
 
 def _attention_evidence(before: Any, changed: Any, run: Run) -> Dict[str, Any]:
-    """Calls of torch's fused attention."""
+    """Number of calls of torch's fused attention."""
     import torch
     calls = [0]
 
@@ -347,9 +347,9 @@ SAVINGS: Sequence[Saving] = (
 # ---- applying them -------------------------------------------------------------------------------------------------
 
 class ModelOptimizer:
-    """Tries what the config switches on, on copies of the model and on an input, and applies only what leaves the
-    results as they were, changes what runs, and is measured to help. Without an input nothing is applied: what could
-    be tried is advice. The summary says what was rejected, and why.
+    """Tries the optimizations that the config enables on copies of the model with an input, and applies only those that
+    preserve the results, change what runs, and measurably help. Without an input nothing is applied: possible
+    optimizations are returned as advice. The summary lists rejected ones with the reason.
 
         faster = profiler.model_optimizer.optimize_model(model, profile_summary, example_input=batch)
     """
@@ -368,14 +368,14 @@ class ModelOptimizer:
     def optimize_model(self, model: Any, profile_summary: Optional[Mapping[str, Any]] = None,
                        example_input: Any = None, *, tolerance: Optional[float] = None,
                        only_gains: bool = True) -> Any:
-        """The model with the optimizations that help, or the model itself where none does. The returned model shares
-        its weights with the one given, so optimizers go on working; the one given computes as before (only the
-        storage order of its weights may change). example_input is a batch as the loader gives it; without it the
+        """The model with the optimizations that help, or the model itself if none does. The returned model shares its
+        weights with the given one, so existing optimizers keep working; the given model computes as before (only the
+        storage order of its weights may change). example_input is a batch as returned by the loader; by default, the
         last batch that profile_training_pipeline() or benchmark_optimizations() ran this model on is used, and
         without that nothing is applied. A model in training mode is measured with its backward pass, one in
-        evaluation mode without. Where profile_summary has a `memory_percent` above 85, memory is saved too. tolerance
-        is how far outputs may be apart, as a share of their norm; only_gains=False keeps what is right but not
-        faster.
+        evaluation mode without. If profile_summary has a `memory_percent` above 85, memory is optimized too.
+        tolerance is the allowed deviation of outputs, as a share of their norm; only_gains=False also keeps
+        optimizations that are correct but not faster.
 
             optimized = optimizer.optimize_model(model, {}, example_input=batch)
         """
@@ -396,7 +396,7 @@ class ModelOptimizer:
         return model
 
     def _fits(self, name: str, check: Callable[[Any], None], model: Any, batch: Any) -> bool:
-        """Whether there is something to try: what does not suit is skipped, what nothing can be run on is advice."""
+        """Whether it can be tried: inapplicable ones are skipped; without an input it becomes advice."""
         try:
             check(model)
         except Unfit as error:
@@ -412,7 +412,7 @@ class ModelOptimizer:
         name = one.name(model)
         if not self._fits(name, one.check, model, batch):
             return model
-        # Compared with the model as it was, it has the deviations of those before it too.
+        # Compared with the original model, it includes the deviations of the optimizations before it.
         limit = max([one.tolerance, *(detail["tolerance"] for detail in self._details)])
         told: Dict[str, Any] = {}
         try:
@@ -431,7 +431,7 @@ class ModelOptimizer:
         return self._apply(one, model, batch, name, told)
 
     def _apply(self, one: Optimization, model: Any, batch: Any, name: str, told: Dict[str, Any]) -> Any:
-        """On the model itself, with the evidence of it."""
+        """Applies it to the model itself and records the evidence."""
         stored = [(parameter, parameter.data) for parameter in model.parameters()]
         changed = one.apply(model)
         try:
@@ -445,7 +445,7 @@ class ModelOptimizer:
         return changed
 
     def _failed(self, name: str, told: Dict[str, Any], error: Exception, model: Any) -> Any:
-        """The model, with the reason noted."""
+        """Returns the unchanged model and records the reason."""
         if isinstance(error, Unfit):
             self._skipped.append({"name": name, "reason": str(error)})
         else:
@@ -458,9 +458,9 @@ class ModelOptimizer:
         self._details.append({"name": name, **detail})
 
     def _apply_memory_optimizations(self, model: Any, example_input: Any = None) -> Any:
-        """Gradient checkpointing and memory-efficient attention, where the model offers them and a training step on
-        the input is measured to take less memory with the same gradients. Changes the model itself, and returns it.
-        The input is found as in optimize_model(); without one nothing is changed.
+        """Enables gradient checkpointing and memory-efficient attention, if the model supports them and a training step
+        on the input takes measurably less memory with the same gradients. Changes the model itself, and returns it.
+        The input is determined as in optimize_model(); without one nothing is changed.
 
             model = profiler.model_optimizer._apply_memory_optimizations(model, batch)
         """
@@ -497,7 +497,7 @@ class ModelOptimizer:
 
     def get_optimization_summary(self) -> Dict[str, Any]:
         """optimizations_applied (their names) and total_optimizations; status; details of each with the evidence;
-        what was rejected or skipped with the reason; advice, which nothing was tried of.
+        rejected and skipped ones with the reason; advice, which was not tried.
 
             print(profiler.model_optimizer.get_optimization_summary()["optimizations_applied"])
         """
@@ -512,7 +512,7 @@ class ModelOptimizer:
 
 
 def _not_faster(told: Mapping[str, Any]) -> str:
-    """Why it is not kept, with the figures."""
+    """Why it is not kept, with figures."""
     figures = f"{unit(told['original_s'], 's')}, {unit(told['optimized_s'], 's')} with it ({told['speedup']:.2f}x"
     if told["speedup"] * _benchmark.FAR_SLOWER < 1:
         return f"slower: {figures})"
@@ -522,7 +522,7 @@ def _not_faster(told: Mapping[str, Any]) -> str:
 # ---- running -------------------------------------------------------------------------------------------------------
 
 def run_as_used(model: Any, batch: Any) -> Any:
-    """One run as the program would: in training mode forward and backward pass, else the forward pass without
+    """One run as in the program: in training mode forward and backward pass, else the forward pass without
     gradients. Gradients are dropped afterwards."""
     import torch
     if not trains(model):
@@ -563,7 +563,7 @@ def _gradients(model: Any, batch: Any) -> List[Any]:
 
 
 def _gradients_apart(reference: Any, changed: Any, batch: Any) -> float:
-    """How far gradients are apart; infinite where one has a gradient and the other none."""
+    """Deviation of gradients; infinite if one has a gradient and the other has none."""
     with _state.kept_state(reference), _state.kept_state(changed):
         pairs = list(zip(_gradients(reference, batch), _gradients(changed, batch)))
         if any((one is None) != (other is None) for one, other in pairs):
@@ -574,8 +574,8 @@ def _gradients_apart(reference: Any, changed: Any, batch: Any) -> float:
 
 
 def verify(reference: Any, changed: Any, batch: Any, tolerance: float, gradients: bool = False) -> Dict[str, Any]:
-    """Whether both give the same on a batch: accepted, difference, tolerance, and the reason when not. Outputs are
-    compared without dropout, gradients in the modes that the models are in. An error of the reference is raised."""
+    """Whether both return the same on a batch: accepted, difference, tolerance, and the reason if not. Outputs are
+    compared without dropout, gradients in the current modes of the models. An error of the reference is raised."""
     out: Dict[str, Any] = {"accepted": False, "tolerance": tolerance}
     with _modes(reference, changed), _state.kept_state(reference):
         reference.eval()
@@ -606,7 +606,7 @@ def _drawn_alike(model: Any, batch: Any) -> Any:
 
 @contextlib.contextmanager
 def _modes(*models: Any) -> Iterator[None]:
-    """Training modes of models, as they were afterwards."""
+    """Restores the training modes of models afterwards."""
     modes = [(module, module.training) for model in models for module in model.modules()]
     try:
         yield
@@ -618,8 +618,8 @@ def _modes(*models: Any) -> Iterator[None]:
 # ---- measuring -----------------------------------------------------------------------------------------------------
 
 def measure(model: Any, changed: Any, batch: Any, rounds: int = ROUNDS) -> Dict[str, Any]:
-    """Both on one batch in turn: speedup, helps, the two medians and the decision. Short runs are repeated within a
-    round; a change that is far slower is not measured for longer."""
+    """Runs both alternately on one batch: speedup, helps, the two medians and the decision. Short runs are repeated
+    within a round; measuring a change that is far slower ends early."""
     device = _state.device_of(model)
     batch = _state.to_device(batch, device)
 
@@ -635,7 +635,7 @@ def measure(model: Any, changed: Any, batch: Any, rounds: int = ROUNDS) -> Dict[
 
 
 def measure_memory(model: Any, changed: Any, batch: Any) -> Dict[str, Any]:
-    """What a training step takes at most above the weights, of both; less_memory: by more than 2 %."""
+    """Peak memory of a training step beyond the weights, for both; less_memory: by more than 2 %."""
     batches = [_state.to_device(batch, _state.device_of(model))]
     peaks = []
     for one in (model, changed):

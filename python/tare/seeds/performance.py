@@ -18,9 +18,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 OTHER_NAMES = "(other names)"
 _NAMES_MAX = 4096
-_HEAVY_MAX = 64  # of how many blocks lines and timelines are kept
+_HEAVY_MAX = 64  # number of blocks whose lines and timelines are kept
 _FORMAT_VERSION = 1
-_core.machine_now()  # the first question is then about the time since the import
+_core.machine_now()  # the first call then covers the time since the import
 
 # Which switch each value of a part needs.
 _SWITCHES = {
@@ -40,7 +40,7 @@ _ROW = ("name", "started", "wall_s", "self_s", "excluded_s", "cpu_s", "process_c
 
 
 def environment() -> Dict[str, Any]:
-    """The platform of what is saved, for who compares it with another's.
+    """The platform of saved results, for comparing them with those of another one.
 
         environment()["machine"]
     """
@@ -52,7 +52,7 @@ def environment() -> Dict[str, Any]:
 
 
 class _Profiled:
-    """A block with what the switches add to it. May be entered again, and from several threads at once."""
+    """A block with the measurements of the switches. May be entered again, and from several threads at once."""
     __slots__ = ("_profiler", "_block", "_open")
 
     def __init__(self, profiler: "PerformanceProfiler", block: Any) -> None:
@@ -101,7 +101,7 @@ class _Profiled:
         _core.exclude_since(begun)
 
     def _states(self) -> Any:
-        """Of the block that this thread or task entered."""
+        """Removes and returns the state of the block that this thread or task entered last."""
         where = _where()
         at = next((i for i in reversed(range(len(self._open))) if self._open[i][0] == where), -1)
         return self._open.pop(at)[1]
@@ -127,17 +127,17 @@ def _where() -> Tuple[int, int]:
 class PerformanceProfiler:
     """Measures named blocks of code.
 
-    Time, CPU time and memory are always measured, each switch adds what its name says:
+    Time, CPU time and memory are always measured; switches add further measurements:
     `track_gpu` GPU memory, load and temperature; `track_carbon` joules, and grams of CO2 at `carbon_intensity` (grams
-    a kWh; a GPU takes some 4 ms to tell its energy, before and after the block);
+    per kWh; reading a GPU's energy takes about 4 ms, before and after the block);
     `detailed_memory` memory every `memory_interval` seconds and what it consists of; `track_cpu_temp` degrees;
     `track_network` bytes; `track_system` the machine every `system_interval` seconds; `enable_line_profiling` time of
-    every line; `estimate_flops` operations of torch, every operator as it runs. Without it (None) they are estimated
-    from calls of torch modules: the first call with such arguments is counted to the next call, with its backward pass,
-    and the others are taken to be like it; False switches that off. A value whose switch is off is Missing and says so.
-    What a switch costs inside a block is subtracted from the block's times (`timing.excluded_s`).
+    every line; `estimate_flops` operations of torch, every operator as it runs. By default (None) they are estimated
+    from calls of torch modules: the first call with given argument shapes is counted until the next call, with its
+    backward pass, and later ones are assumed to be equal; False disables that. A value whose switch is off is Missing
+    with that reason. The cost of a switch inside a block is subtracted from its times (`timing.excluded_s`).
 
-    A block's peak memory is exact where it is above what the process had reached before, else sampled every 5 ms and a
+    A block's peak memory is exact if it is above the earlier peak of the process, else it is sampled every 5 ms and a
     lower bound (`memory.peak_ram_note`). `reset_peak=True` makes every peak exact by resetting the kernel's high-water
     mark; it also lowers the ru_maxrss that wait4 and /usr/bin/time report for the whole process.
 
@@ -177,7 +177,7 @@ class PerformanceProfiler:
             _parts.Energy(number) if track_carbon else None,
             _parts.GpuPart(number) if track_gpu else None,
             _parts.Flops() if estimate_flops else _parts.ModuleFlops() if estimate_flops is None else None,
-            _parts.Lines() if enable_line_profiling else None,  # the last to begin: it sees none of the others
+            _parts.Lines() if enable_line_profiling else None,  # begins last: it measures none of the others
         ) if part is not None]
         self._by_modules = estimate_flops is None
         self._totals: Dict[str, _parts.Totals] = {}
@@ -203,9 +203,9 @@ class PerformanceProfiler:
 
     def add_hook(self, name: str, begin: Optional[Callable[[], Any]] = None, *,
                  end: Callable[..., Any]) -> None:
-        """Measures something of one's own around every block from now on: begin() before it, end(what begin gave)
-        after it (without begin: end()). The number that end gives, or a dict of numbers, is `metrics.custom[name]`,
-        of several blocks their mean over time. A hook that raises makes its value missing, and nothing else.
+        """Adds a custom measurement around every block from now on: begin() is called before it, end(result of begin)
+        after it (without begin: end()). The number that end returns, or a dict of numbers, is `metrics.custom[name]`,
+        for several blocks their mean over time. If a hook raises, only its value is missing.
 
             profiler.add_hook("queue", lambda: queue.qsize(), end=lambda before: queue.qsize() - before)
             profiler.get_metrics("training").custom["queue"]
@@ -217,7 +217,7 @@ class PerformanceProfiler:
                 raise TypeError(f"{what} is a function, not {type(one).__name__}")
         if any(_parts.CUSTOM + name in part.names for part in self._parts):
             raise ValueError(f"there is a hook {name!r} already")
-        self._parts.insert(0, _parts.Hook(name, begin, end))  # the last to end: it sees none of the others' work
+        self._parts.insert(0, _parts.Hook(name, begin, end))  # ends last: it measures none of the others' work
 
     def _add_extra(self, result: Result, values: Dict[str, Any]) -> None:
         result.extra = values
@@ -234,7 +234,7 @@ class PerformanceProfiler:
             self._totals.setdefault(name, _parts.Totals()).add(values, result.wall_s)
 
     def clear(self) -> None:
-        """Forgets all finished blocks.
+        """Discards all finished blocks.
 
             profiler.clear()
         """
@@ -243,7 +243,7 @@ class PerformanceProfiler:
             self._totals.clear()
             self._heavy.clear()
 
-    # ---- asking ---------------------------------------------------------------------------------------------------
+    # ---- results --------------------------------------------------------------------------------------------------
 
     def get_metrics(self, name: Optional[str] = None) -> Metrics:
         """The last finished block of this thread or task; with a name, all finished blocks of that name together.
@@ -281,7 +281,7 @@ class PerformanceProfiler:
         return (values or {}).get(name, Missing("not measured for this block, or no longer kept"))
 
     def _device_time(self, values: Optional[Dict[str, Any]]) -> float:
-        """On the GPU's clock, as far as it is known now; else why the block has host time only."""
+        """Time on the GPU's clock, if it is known now; else why the block has host time only."""
         if not self._switches["track_gpu"]:
             return Missing("host time only: work queued on a GPU is not in these times; track_gpu=True reads its clock"
                            if _core.gpu_used() else "track_gpu=False")
@@ -384,7 +384,7 @@ class PerformanceProfiler:
         return _core.rss() / MB
 
     def get_current_gpu_memory(self) -> float:
-        """How full the GPU's memory is now, between 0 and 1, whoever uses it: 1 - free/total.
+        """The share of the GPU's memory in use now by all processes, between 0 and 1: 1 - free/total.
 
             if profiler.get_current_gpu_memory() > 0.9:
                 print("the GPU is nearly full")
@@ -395,7 +395,7 @@ class PerformanceProfiler:
         return fraction_used(self.device)
 
     def get_current_system_stats(self) -> SystemStats:
-        """The machine between the last time this was asked and now.
+        """The machine between the last call of this method and now.
 
             stats = profiler.get_current_system_stats()
             print(stats.cpu_percent, stats.memory_percent, stats.disk_io_percent)
@@ -432,7 +432,7 @@ class PerformanceProfiler:
     # ---- tables ---------------------------------------------------------------------------------------------------
 
     def compare(self, names: Optional[Iterable[str]] = None) -> Comparison:
-        """Names side by side: architectures, batch sizes, learning rates.
+        """Compares names: architectures, batch sizes, learning rates.
 
             print(profiler.compare(["mlp_training", "cnn_training"]))
         """
@@ -450,7 +450,7 @@ class PerformanceProfiler:
         return frame_of(self._rows(), _ROW)
 
     def to_json(self, path: Optional[str] = None) -> str:
-        """All kept blocks and all names as JSON text; also written to a path.
+        """All kept blocks and all names as JSON text; with a path, also writes it there.
 
             profiler.to_json("run.json")
         """
@@ -463,8 +463,8 @@ class PerformanceProfiler:
         return deliver(text + "\n", path)
 
     def to_csv(self, path: Optional[str] = None) -> str:
-        """All kept blocks as CSV text, n/a for what is missing and the reasons in the last column; also written to
-        a path.
+        """All kept blocks as CSV text, n/a for missing values and the reasons in the last column; with a path, also
+        writes it there.
 
             profiler.to_csv("run.csv")
         """

@@ -1,4 +1,4 @@
-"""CodeProfiler: a training pipeline looked at from its loader to its optimizer, and what would make it faster.
+"""CodeProfiler: profiles a training pipeline from its loader to its optimizer, and recommends improvements.
 
     profiler = tare.CodeProfiler(tare.create_profiling_config(save_profiles=True))
     report = profiler.profile_training_pipeline(model, loader, num_steps=50)
@@ -34,13 +34,13 @@ ROUNDS = 5
 
 
 class PipelineReport(Dict[str, Any]):
-    """A report as a dict; to_json() has null and a reason for what could not be measured.
+    """A report as a dict; to_json() writes null and a reason for values that could not be measured.
 
         report["data_loading"]["throughput"]
     """
 
     def to_json(self, path: Any = None) -> Optional[str]:
-        """As JSON: into the file, or as text without a path.
+        """As JSON: to the file, or as text without a path.
 
             report.to_json("report.json")
         """
@@ -61,7 +61,7 @@ class PipelineReport(Dict[str, Any]):
 
 
 class CodeProfiler:
-    """Profiles training pipelines and functions, and measures what optimizations gain. Its parts can be used alone:
+    """Profiles training pipelines and functions, and measures the gain of optimizations. Its parts can be used alone:
     performance_monitor, pytorch_profiler, data_loading_profiler, model_optimizer.
 
         profiler = tare.CodeProfiler(config)
@@ -87,10 +87,10 @@ class CodeProfiler:
         report's notes say so), then some under torch's profiler, and tries the optimizations on a copy.
 
         loss_fn(output, target) and optimizer are the training's own; step_fn(model, batch) (with an optimizer:
-        step_fn(model, batch, optimizer)) is a whole step. Without them a surrogate loss and plain SGD stand in, and
-        the report says so. Weights, buffers, gradients, modes, the optimizer's state and random numbers are put back
-        afterwards; restore=False keeps what the measured steps trained. With save_profiles the report, a plot and
-        traces go into output_dir.
+        step_fn(model, batch, optimizer)) is a whole step. Without them a surrogate loss and plain SGD are used, and
+        the report notes it. Weights, buffers, gradients, modes, the optimizer's state and random generators are
+        restored afterwards; restore=False keeps the weights that the measured steps trained. With save_profiles the
+        report, a plot and traces are written to output_dir.
 
             report = profiler.profile_training_pipeline(model, loader, 50, loss_fn=loss, optimizer=adam)
         """
@@ -128,7 +128,7 @@ class CodeProfiler:
         return report
 
     def _folder(self) -> Optional[str]:
-        """Made before anything is measured: a folder that cannot be written must not cost a run."""
+        """Created before anything is measured: an unwritable folder must not cost a run."""
         if not self.config.save_profiles:
             return None
         os.makedirs(self.config.output_dir, exist_ok=True)
@@ -144,7 +144,7 @@ class CodeProfiler:
 
     @contextlib.contextmanager
     def _watching(self) -> Iterator[None]:
-        """The machine meanwhile; a monitoring that the user has started goes on."""
+        """The machine meanwhile; monitoring that the user has started continues."""
         monitor = self.performance_monitor
         try:
             monitor.start_monitoring(0.05)
@@ -181,14 +181,14 @@ class CodeProfiler:
         return {**self.pytorch_profiler.get_profile_summary(), "profiled_steps": done}
 
     def _model_optimizations(self, model: Any, loader: Any, machine: Mapping[str, Any]) -> Dict[str, Any]:
-        """Tried on a copy: the model itself stays as it is."""
+        """Tried on a copy: the model itself is not changed."""
         summary = {"memory_percent": figure(machine, "memory", "max")}
         try:
             with _state.kept_random(loader):
                 batch = dataloading.first_batches(loader, 1)[0]
                 _state.remember(model, batch)
                 self.model_optimizer.optimize_model(_state.copy_of(model), summary, batch)
-        except Exception as error:  # advice is no reason to lose what was measured
+        except Exception as error:  # an error in advice must not lose the measurements
             return {"optimizations_applied": [], "total_optimizations": 0, "status": f"could not be tried: {error}"}
         return {**self.model_optimizer.get_optimization_summary(),
                 "applied_to": "a copy of the model; optimize_model() gives the optimized one"}
@@ -219,10 +219,10 @@ class CodeProfiler:
     def benchmark_optimizations(self, model: Any, dataloader: Any, num_steps: int = 10, *,
                                 loss_fn: Optional[Callable[..., Any]] = None, rounds: int = ROUNDS,
                                 tolerance: Optional[float] = None) -> PipelineReport:
-        """Trains copies of the model, as it is and optimized, in turn on the same num_steps batches (kept in memory),
-        and compares the medians: original, optimized, improvements. An optimization that changes the results by more
-        than the tolerance, or does not help, is left out; candidates tells of each. Loader keywords are measured too,
-        under data_loading. The model itself stays as it is.
+        """Trains copies of the model, unchanged and optimized, alternately on the same num_steps batches (kept in
+        memory), and compares the medians: original, optimized, improvements. An optimization that changes the results
+        by more than the tolerance, or does not help, is dropped; candidates describes each. Loader keywords are
+        measured too, under data_loading. The model itself is not changed.
 
             profiler.benchmark_optimizations(model, loader, 10)["improvements"]["speedup_factor"]
         """
@@ -253,7 +253,7 @@ class CodeProfiler:
             return {"keywords": {}, "status": "not measured: profile_data_loading is off"}
         stats = self.data_loading_profiler.profile_dataloader(loader, steps)
         stats["compute_time"] = compute_s
-        if not (stats["settings"].get("num_workers") or 0):  # else loading goes on beside the computing
+        if not (stats["settings"].get("num_workers") or 0):  # otherwise loading continues beside the computing
             loading = stats["avg_loading_time"]
             stats["wait_percent"] = 100 * loading / (loading + compute_s)
         keywords = self.data_loading_profiler.optimize_dataloader(loader, stats)
@@ -262,7 +262,7 @@ class CodeProfiler:
     # -- advice
 
     def add_rule(self, rule: Callable[[recommend.Seen], Any]) -> None:
-        """Adds a bottleneck rule of one's own: a function of what was measured that returns sentences.
+        """Adds a custom bottleneck rule: a function of the measurements that returns sentences.
 
             profiler.add_rule(lambda seen: ["Loading is slow"] if seen.data["avg_loading_time"] > 1 else [])
         """
@@ -272,7 +272,7 @@ class CodeProfiler:
 
     def _generate_recommendations(self, data_stats: Mapping[str, Any], profile_summary: Mapping[str, Any],
                                   performance_summary: Mapping[str, Any]) -> List[Recommendation]:
-        """Sentences on what to change, from what profile_dataloader(), get_profile_summary() and get_summary() gave.
+        """Recommendations from the results of profile_dataloader(), get_profile_summary() and get_summary().
 
             for advice in profiler._generate_recommendations(data_stats, profile_summary, performance_summary):
                 print(advice)

@@ -1,4 +1,4 @@
-"""Two saved reports side by side, of two machines or of one: what differs in the platform, and in the figures."""
+"""Compares two saved reports, of two machines or of one: differences of the platform and of the figures."""
 import json
 import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple, Union
@@ -17,8 +17,8 @@ class _Saved(NamedTuple):
 
 
 class PlatformComparison:
-    """Made by compare_reports: `platform` has what the two do not share, `rows` the figures both have, with the ratio
-    of the second to the first. It prints as a table.
+    """Returned by compare_reports: `platform` has the differences of the platforms, `rows` the figures that both have,
+    with the ratio of the second to the first. It prints as a table.
 
         print(tare.compare_reports("laptop.json", "server.json"))
     """
@@ -43,14 +43,14 @@ class PlatformComparison:
                               "a ratio is between machines as much as between programs")
 
     def to_pandas(self) -> Any:
-        """A DataFrame with a row a figure; needs pandas.
+        """A DataFrame with a row for each figure; needs pandas.
 
             tare.compare_reports("a.json", "b.json").to_pandas()
         """
         return frame_of(self.rows, self.COLUMNS)
 
     def to_csv(self, path: Any = None) -> str:
-        """The table as CSV text; also written to a path.
+        """The table as CSV text; with a path, also writes it there.
 
             tare.compare_reports("a.json", "b.json").to_csv("comparison.csv")
         """
@@ -66,7 +66,7 @@ class PlatformComparison:
 
 def compare_reports(base: PathLike, other: PathLike) -> PlatformComparison:
     """Compares two saved reports of the same kind: JSON of CodeProfiler (profiling_report.json), of
-    PerformanceProfiler.to_json(), or traces. OSError and ValueError for files that are none.
+    PerformanceProfiler.to_json(), or traces. OSError and ValueError for unreadable and other files.
 
         print(tare.compare_reports("profiles/laptop.json", "profiles/server.json"))
     """

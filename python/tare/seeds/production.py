@@ -1,4 +1,4 @@
-"""Watching operations in CI and in production: regressions against a baseline, requests against an SLA."""
+"""Monitors operations in CI and in production: regressions against a baseline, requests against an SLA."""
 import collections
 import json
 import math
@@ -15,7 +15,7 @@ from .metric import put
 from .performance import PerformanceProfiler
 
 BASELINE_VERSION = 1
-_LARGEST = sys.float_info.max  # an integer of JSON may be more
+_LARGEST = sys.float_info.max  # an integer in JSON may be larger
 _TIMES_KEPT = 1000  # of an operation, in a baseline
 
 
@@ -24,11 +24,11 @@ class PerformanceRegressionWarning(RuntimeWarning):
 
 
 class SlaViolationWarning(RuntimeWarning):
-    """A request took longer than it may."""
+    """A request took longer than the SLA allows."""
 
 
 class RegressionCheck:
-    """What a check found. While the block runs, and when it raised, the values are Missing.
+    """The result of a check. While the block runs, and if it raised, the values are Missing.
 
         check.ratio, check.regressed, check.significance
     """
@@ -67,8 +67,8 @@ class RegressionCheck:
                              f"(95 %), {relation} the limit of {limit:.6g} s")
 
     def _decide(self, times: List[float]) -> None:
-        """By the rule of `tare check`, where the baseline has the times behind it."""
-        from .. import _engine  # not before it is needed: this runs in the service
+        """By the rule of `tare check`, if the baseline contains individual times."""
+        from .. import _engine  # imported only if needed: this runs in the service
         verdict, why, change, p = _engine.decide(self._baseline_times, times, gate=self.threshold)
         of = f"{len(times)} observations against {len(self._baseline_times)} of the baseline"
         if verdict == "inconclusive":
@@ -83,11 +83,11 @@ class RegressionCheck:
 
 
 class PerformanceRegressionDetector:
-    """Compares operations with a baseline: JSON of the form {"operation": {"wall_time_s": 1.5}}, or what
-    `tare baseline save` wrote, whose spans are operations.
+    """Compares operations with a baseline: JSON of the form {"operation": {"wall_time_s": 1.5}}, or a file of
+    `tare baseline save`, whose spans are operations.
 
-    Where the baseline has the times behind it (save_baseline writes them), several observations are decided on as
-    `tare check` does: a regression is significant, and larger than the threshold. `load_baseline` and
+    If the baseline contains individual times (save_baseline writes them), several observations are compared by the rule
+    of `tare check`: a regression is significant, and larger than the threshold. `load_baseline` and
     `alert_regression` may be overridden.
 
         detector = tare.PerformanceRegressionDetector("baseline_metrics.json")
@@ -123,8 +123,8 @@ class PerformanceRegressionDetector:
 
     @contextmanager
     def check_regression(self, operation_name: str, threshold: float = 0.2) -> Iterator[RegressionCheck]:
-        """Measures a block, and alerts when it took more than (1 + threshold) times its baseline. Nothing is checked
-        when the block raises.
+        """Measures a block, and alerts if it took more than (1 + threshold) times its baseline. Nothing is checked if
+        the block raises.
 
             with detector.check_regression("inference", threshold=0.1):
                 model(batch)
@@ -158,7 +158,7 @@ class PerformanceRegressionDetector:
                       PerformanceRegressionWarning, stacklevel=5)
 
     def save_baseline(self, path: Any) -> None:
-        """Writes what was measured so far as a baseline: the median time of every operation, and its times.
+        """Writes the measurements so far as a baseline: the median time of every operation, and its individual times.
 
             detector.save_baseline("baseline_metrics.json")
         """
@@ -223,7 +223,7 @@ def _check_baseline(data: Any, path: Any) -> Dict[str, Dict[str, Any]]:
 
 
 class ProductionProfiler:
-    """Measures requests, keeps the newest of them, and tells when one took longer than the SLA.
+    """Measures requests, keeps the newest ones, and alerts when one takes longer than the SLA.
 
         production = tare.ProductionProfiler(sla_s=0.5)
         with production.profile_request(request_id):
@@ -259,8 +259,8 @@ class ProductionProfiler:
         return kept[-1] if kept else None
 
     def log_metrics(self, request_id: Any, user_facing_latency: float) -> Dict[str, Any]:
-        """Keeps what is known of a request, and alerts when the latency is over the SLA. The entry is fit for
-        json.dumps(): a value that could not be measured is None, with its reason beside it ("cpu_percent_reason").
+        """Records a request, and alerts if the latency is over the SLA. The entry can be passed to json.dumps(): a
+        value that could not be measured is None, with its reason beside it ("cpu_percent_reason").
 
             production.log_metrics(17, time.time() - start_time)
         """
@@ -270,7 +270,7 @@ class ProductionProfiler:
         metrics = self.profiler._of_result(result) if result is not None else None
         missing = Missing(f"no block of request {request_id} has ended, or it is no longer kept")
         entry: Dict[str, Any] = {"timestamp": datetime.now().isoformat(), "request_id": request_id}
-        # An entry is written to logs: None with its reason, which JSON has, rather than NaN, which it has not.
+        # An entry is written to logs: None with its reason instead of NaN, which JSON does not have.
         put(entry, "internal_latency", metrics.timing.wall_time_s if metrics else missing)
         entry["user_facing_latency"] = user_facing_latency
         put(entry, "memory_mb", metrics.memory.peak_ram_mb if metrics else missing)
@@ -292,8 +292,8 @@ class ProductionProfiler:
                       f"{self.sla_s:g} s", SlaViolationWarning, stacklevel=3)
 
     def generate_hourly_report(self) -> Dict[str, Any]:
-        """The last hour: how many requests, their average and 95th percentile in seconds (None where there was none),
-        and how many violated the SLA. Fit for json.dumps().
+        """The last hour: the number of requests, their average and 95th percentile in seconds (None without requests),
+        and the number of SLA violations. Can be passed to json.dumps().
 
             production.generate_hourly_report()["p95_latency"]
         """
@@ -311,7 +311,7 @@ class ProductionProfiler:
 
 def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_percent: float = 95,
                                 gpu_percent: float = 70, io_wait_percent: float = 20) -> List[str]:
-    """Findings in the metrics of a block, a sentence each. A value that is missing raises no issue.
+    """Findings in the metrics of a block, a sentence each. Missing values are skipped.
 
         for issue in tare.diagnose_performance_issues(profiler.get_metrics()):
             print(issue)

@@ -1,4 +1,4 @@
-"""What to change, from what was measured: sentences with the figures they rest on.
+"""Recommendations from measurements: sentences with the figures they are based on.
 
     for advice in profiler._generate_recommendations(data_stats, profile_summary, performance_summary):
         print(advice, advice.gain)
@@ -20,8 +20,8 @@ SPREAD = 2.0
 
 
 class Recommendation(str):
-    """A sentence, and what it is made of: `id`, `evidence` (figures by name), `gain` (what it may bring at most, in
-    words; None where nobody can say).
+    """A sentence with its `id`, `evidence` (figures by name) and `gain` (the upper bound of the gain, in words; None if
+    unknown).
 
         advice.evidence["wait_percent"]
     """
@@ -38,12 +38,12 @@ class Recommendation(str):
         return made
 
     def as_dict(self) -> Dict[str, Any]:
-        """As JSON has it."""
+        """As a dict, for JSON."""
         return {"id": self.id, "text": str(self), "evidence": plain(self.evidence), "gain": self.gain}
 
 
 class Seen(NamedTuple):
-    """All that rules may look at. Figures that are not there are missing: no comparison with them is true."""
+    """The input of the rules. Absent figures are missing: no comparison with them is true."""
     data: Mapping[str, Any]
     model: Mapping[str, Any]
     machine: Mapping[str, Any]
@@ -196,7 +196,7 @@ def _processor(seen: Seen) -> Iterator[Recommendation]:
 
 def _phases(seen: Seen) -> Iterator[Recommendation]:
     if figure(seen.training, "phases", "forward", "device_s") > 0:
-        return  # host times of a GPU's work are no shares
+        return  # host times of work on a GPU are not shares of the time
     forward = figure(seen.training, "phases", "forward", "share_percent")
     backward = figure(seen.training, "phases", "backward", "share_percent")
     if forward > FORWARD_PERCENT:
@@ -223,7 +223,7 @@ RULES: Sequence[Rule] = (_loading, _preprocessing, _workers_kept, _pinning, _bou
 
 
 def generate(seen: Seen, more: Sequence[Callable[[Seen], Any]] = ()) -> List[Recommendation]:
-    """All advice, in the order in which it is worth following. Rules of the user's own may give text.
+    """All advice, the most useful first. Custom rules may return text.
 
         generate(Seen(data_stats, profile_summary, performance_summary, {}, config))
     """

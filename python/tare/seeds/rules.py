@@ -1,4 +1,4 @@
-"""Bottleneck rules of one's own, asked wherever Tare looks for bottlenecks."""
+"""Custom bottleneck rules, evaluated wherever Tare detects bottlenecks."""
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
@@ -6,7 +6,7 @@ from ._bottlenecks import Bottleneck
 
 
 class Operation(NamedTuple):
-    """What is known of all blocks of a name: seconds, and percent of all the time.
+    """Sums of all blocks of a name: seconds, and percent of the total time.
 
         seen.operations["forward"].mean_s
     """
@@ -22,7 +22,7 @@ class Operation(NamedTuple):
 
 @dataclass(frozen=True)
 class Observed:
-    """What a rule looks at.
+    """The input of a rule.
 
         seen.operations["tokenize"].self_percent
     """
@@ -38,8 +38,8 @@ _rules: Dict[str, Rule] = {}
 
 def bottleneck_rule(rule: Optional[Rule] = None, *, name: Optional[str] = None) -> Any:
     """Registers a rule: a function of what was observed that returns nothing, a sentence, a Bottleneck, or several.
-    PerformanceMonitor.bottlenecks(), EpochPerformanceMonitor.bottlenecks(), Report.bottlenecks() and suggestions ask
-    it from then on; a rule of the same name is replaced.
+    PerformanceMonitor.bottlenecks(), EpochPerformanceMonitor.bottlenecks(), Report.bottlenecks() and suggestions
+    evaluate it from then on; a rule of the same name is replaced.
 
         @tare.bottleneck_rule
         def slow_tokenizer(seen):
@@ -56,7 +56,7 @@ def bottleneck_rule(rule: Optional[Rule] = None, *, name: Optional[str] = None) 
 
 
 def remove_rule(name: str) -> None:
-    """Forgets a rule. KeyError for one that is not there.
+    """Removes a rule. KeyError if it does not exist.
 
         tare.remove_rule("slow_tokenizer")
     """
@@ -66,7 +66,7 @@ def remove_rule(name: str) -> None:
 
 
 def apply(seen: Observed) -> List[Bottleneck]:
-    """What the registered rules find. A rule in trouble is told of, and takes nothing from the others."""
+    """The findings of the registered rules. An error in a rule is reported and does not affect the others."""
     found: List[Bottleneck] = []
     for name, rule in list(_rules.items()):
         try:
@@ -88,7 +88,7 @@ def _as_bottleneck(name: str, one: Any) -> Bottleneck:
 
 
 def operation_of(aggregate: Any, total: float) -> Operation:
-    """Of a recorder's sums."""
+    """From a recorder's sums."""
     share = 100 / total if total > 0 else float("nan")
     return Operation(aggregate.name, aggregate.count, aggregate.total_s, aggregate.self_s, aggregate.mean_s,
                      aggregate.p95_s, aggregate.total_s * share, aggregate.self_s * share)

@@ -1,4 +1,4 @@
-"""How time and memory grow with a size (batch size, sequence length), measured, and what that predicts."""
+"""Measures how time and memory grow with a size (batch size, sequence length), and predicts other sizes."""
 import statistics
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
 
@@ -7,12 +7,12 @@ from .._core import Missing
 from .performance import PerformanceProfiler
 
 NEEDED = 6        # sizes, for an interval
-STRAIGHT = 0.9    # R squared below which a line is no description
+STRAIGHT = 0.9    # R squared below which a line does not fit
 FAR = 4.0         # times the largest size measured
 
 
 class Prediction(NamedTuple):
-    """A value that was not measured: an estimate between low and high. `note` says what to think of it.
+    """A predicted value: an estimate between low and high. `note` describes its reliability.
 
         told = model.predict(512)
         print(f"{told.value:.2f} ({told.low:.2f} to {told.high:.2f}): {told.note}")
@@ -54,7 +54,7 @@ class ScalingModel:
         return self.intercept + self.slope * size
 
     def predict(self, size: float) -> Prediction:
-        """The value at a size. The interval holds the lines of the slope's 95 % interval, widened by the largest
+        """The value at a size. The interval contains the lines of the slope's 95 % interval, widened by the largest
         distance of a measured value from the line; with fewer than 6 sizes it is missing.
 
             seconds = model.predict(1024)
@@ -75,7 +75,7 @@ class ScalingModel:
         return "; ".join(notes)
 
     def largest(self, limit: float) -> float:
-        """The largest size whose upper bound stays below a limit: the batch that still fits.
+        """The largest size whose upper bound stays below a limit: the largest batch that fits.
 
             model.largest(0.9 * free_memory_mb)
         """
@@ -99,7 +99,7 @@ class ScalingModel:
 
 
 class Scaling(NamedTuple):
-    """What measure_scaling found: time in seconds, memory in MB that a call adds at its peak.
+    """The result of measure_scaling: time in seconds, memory in MB that a call adds at its peak.
 
         print(scaling.time, scaling.memory.predict(64).value)
     """
@@ -110,9 +110,9 @@ class Scaling(NamedTuple):
 
 
 def measure_scaling(function: Callable[[Any], Any], sizes: Iterable[Any], repeats: int = 5) -> Scaling:
-    """Calls function(size) for each size, `repeats` times after one whose time does not count, in turns, so that what
-    changes on the machine meanwhile meets all sizes alike; fits lines through the median times and peaks. Peaks of
-    resident memory that are exact (see Recorder) are used before those that are lower bounds.
+    """Calls function(size) for each size, `repeats` times after one untimed call, alternating between sizes, so that
+    variations of the machine affect all sizes equally; fits lines through the median times and peaks. Exact peaks of
+    resident memory (see Recorder) are preferred to lower bounds.
 
         scaling = tare.measure_scaling(lambda n: model(torch.randn(n, 3, 224, 224)), [1, 2, 4, 8, 16, 32])
         print(scaling.time.predict(64), scaling.memory.largest(16000))
@@ -135,7 +135,7 @@ def measure_scaling(function: Callable[[Any], Any], sizes: Iterable[Any], repeat
         (memory if told.memory.peak_ram_note else exact)[size].append(added)
         return told.timing.wall_time_s
     function(chosen[0])
-    for size in chosen:  # from small to large, each reaches what none before it did: these peaks are exact
+    for size in chosen:  # from small to large, each exceeds the earlier peaks: these peaks are exact
         call(size)
     for _ in range(repeats):
         for size in chosen:

@@ -1,4 +1,4 @@
-"""Suggestions while a program runs: what is found for the first time is told at once."""
+"""Suggestions while a program runs: new findings are reported immediately."""
 import threading
 import weakref
 from typing import Any, Callable, List, Optional, Set
@@ -8,11 +8,11 @@ from ._bottlenecks import Bottleneck
 
 
 def _key(one: Any) -> str:
-    """Figures change from look to look; what it is about does not."""
+    """Figures change from check to check; the subject of a finding does not."""
     return f"{one.kind}:{one.operation}" if isinstance(one, Bottleneck) else f"{one.id}:{one.title}"
 
 
-def _look(source: Any) -> List[Any]:
+def _collect(source: Any) -> List[Any]:
     if callable(getattr(source, "bottlenecks", None)):
         return list(source.bottlenecks())
     from .._report import report
@@ -21,9 +21,9 @@ def _look(source: Any) -> List[Any]:
 
 
 class Suggestions:
-    """Looks at a monitor (or at the trace that is being written) every `interval` seconds, in a thread of its own, and
-    calls `tell` with each bottleneck or finding that was not there before. What it told is in `told`; what went wrong
-    is in `trouble`, and the program goes on.
+    """Checks a monitor (or the trace that is being written) every `interval` seconds, in a separate thread, and calls
+    `tell` with each new bottleneck or finding. `told` lists those reported so far; `error` is the last error, which
+    does not affect the program.
 
         with tare.Suggestions(monitor, print, interval=5):
             train()
@@ -37,20 +37,20 @@ class Suggestions:
         self.tell = tell
         self.interval = float(interval)
         self.told: List[Any] = []
-        self.trouble: Optional[str] = None
+        self.error: Optional[str] = None
         self._known: Set[str] = set()
         self._end = threading.Event()
         self._thread: Optional[threading.Thread] = None
         self._lock = threading.Lock()
 
-    def look(self) -> List[Any]:
-        """Looks once, now; tells and returns what is new.
+    def check(self) -> List[Any]:
+        """Checks once, now; reports and returns new findings.
 
-            suggestions.look()
+            suggestions.check()
         """
         fresh = []
         with self._lock:
-            for one in _look(self.source):
+            for one in _collect(self.source):
                 if _key(one) not in self._known:
                     self._known.add(_key(one))
                     fresh.append(one)
@@ -61,7 +61,7 @@ class Suggestions:
         return fresh
 
     def start(self) -> "Suggestions":
-        """Begins to look. RuntimeError when it does already.
+        """Starts checking. RuntimeError if it is already running.
 
             suggestions = tare.Suggestions(monitor, print).start()
         """
@@ -74,7 +74,7 @@ class Suggestions:
         return self
 
     def stop(self) -> None:
-        """Looks a last time and ends.
+        """Checks a last time and ends.
 
             suggestions.stop()
         """
@@ -93,9 +93,9 @@ class Suggestions:
 
 def _check_safely(suggestions: Suggestions) -> None:
     try:
-        suggestions.look()
-    except Exception as error:  # nobody is there to catch it, and the program has other work
-        suggestions.trouble = f"{type(error).__name__}: {error}"
+        suggestions.check()
+    except Exception as error:  # nothing in this thread could catch it, and the program must not be affected
+        suggestions.error = f"{type(error).__name__}: {error}"
 
 
 def _watch(of: "weakref.ref[Suggestions]", end: threading.Event, interval: float) -> None:

@@ -37,8 +37,8 @@ class PyTorchProfiler:
 
     @contextlib.contextmanager
     def profile(self, trace_folder: Optional[str] = None) -> Iterator["_Steps"]:
-        """Profiles the block; call step() on what it gives after each step. Traces go into trace_folder. A profiler
-        that cannot start does not stop the block: the summary is missing, with the reason.
+        """Profiles the block; call step() on the returned object after each step. Traces are written to trace_folder. A
+        profiler that cannot start does not stop the block: the summary is missing, with the reason.
 
             with profiler.pytorch_profiler.profile():
                 model(batch)
@@ -98,7 +98,7 @@ class PyTorchProfiler:
 
     def _collect(self, profiler: Any) -> None:
         for event in profiler.key_averages():
-            # torch's own blocks: a step, and the loader's Python code. Neither is work of the model.
+            # torch's own blocks: a step, and the loader's Python code. Neither is part of the model.
             if event.key.startswith(("ProfilerStep", "enumerate(DataLoader)")):
                 continue
             if _native.is_of_device(event):
@@ -127,8 +127,8 @@ class PyTorchProfiler:
         """total_time (of the block), cpu_time (in operators) and cuda_time (of kernels and copies on the GPU, each
         counted once; several streams may add up to more than total_time), in seconds; top_operations with name,
         calls, cpu_time, cuda_time (of the kernels they launched themselves, without what they call), cpu_time_total,
-        cuda_time_total, memory_bytes; top_kernels with name, calls, cuda_time; peak_tensor_bytes, what was allocated
-        at most. Without torch's profiler they are missing, with the reason.
+        cuda_time_total, memory_bytes; top_kernels with name, calls, cuda_time; peak_tensor_bytes, the peak of
+        allocated memory. Without torch's profiler they are missing, with the reason.
 
             for operation in profiler.pytorch_profiler.get_profile_summary()["top_operations"][:5]:
                 print(f"{operation['name']}: {operation['cpu_time']:.3f}s")
@@ -180,7 +180,7 @@ class _Steps:
 
 
 def free_name(folder: str, name: str, ending: str) -> str:
-    """A path that is not there yet: nothing is overwritten."""
+    """A path that does not exist yet: nothing is overwritten."""
     path, number = os.path.join(folder, name + ending), 2
     while os.path.exists(path):
         path, number = os.path.join(folder, f"{name}_{number}{ending}"), number + 1

@@ -1,4 +1,4 @@
-"""One block, printed when it ends: track_performance, and monitor_performance for whole functions."""
+"""Measures one block and prints it when it ends: track_performance, and monitor_performance for whole functions."""
 import functools
 import inspect
 from typing import Any, Callable, Optional, TypeVar
@@ -84,7 +84,7 @@ def monitor_performance(name: Any = None, device: Any = 0, print_result: bool = 
         return monitor_performance(None)(name)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"a block's name is text, not {type(name).__name__}")
-    _gpu_memory.number_of(device)  # a device that is none is told here, not at the first call
+    _gpu_memory.number_of(device)  # an invalid device is reported here, not at the first call
 
     def decorate(function: _F) -> _F:
         if not callable(function):

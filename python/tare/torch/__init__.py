@@ -1,4 +1,4 @@
-"""Watches a program that uses torch, without a change to it: phases, steps and epochs.
+"""Records phases, steps and epochs of a program that uses torch, without changes to the program.
 
 Loaded by the start-up hook of `tare run` once the program has imported torch. Nothing here may raise into the program,
 print, or change what it computes."""
@@ -18,7 +18,7 @@ def _complain(what):
 
 
 def _window():
-    """(first step, step to end before or -1, every so many epochs or 0), as `tare run` has checked them."""
+    """(first step, step to end before or -1, interval of epochs or 0), as checked by `tare run`."""
     first, _, end = os.environ.get("TARE_STEPS", "").partition(":")
     return int(first or 0), int(end or -1), int(os.environ.get("TARE_EVERY_EPOCHS") or 0)
 
@@ -35,7 +35,7 @@ def _name_rank():
 
 
 def _tell_rank():
-    """When training begins: the rank of a process that no launcher started as one (mp.spawn)."""
+    """When training begins: records the rank of a process that was not started by a launcher (mp.spawn)."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return
@@ -45,13 +45,13 @@ def _tell_rank():
 
 
 def _begin_training():
-    """Startup is over: imports are timed no longer, and nothing of that stays with the program."""
+    """Startup is over: imports are no longer timed, and the import hook is removed."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "_ImportWatch"]
     _tell_rank()
 
 
 def attach(torch):
-    """Sets all of it up in this process. A part that does not fit this torch is left out, the others stay."""
+    """Sets up all parts in this process. A part that does not fit this version of torch is skipped."""
     from importlib import import_module
     if not _core.recording():
         return
@@ -61,7 +61,7 @@ def attach(torch):
     for name in _PARTS:
         try:
             import_module("." + name, __name__).attach(torch)
-        except Exception:  # another version of torch: this part is left out
+        except Exception:  # another version of torch: this part is skipped
             _complain(name)
     os.register_at_fork(after_in_child=_core.torch_forked)
     atexit.register(_finish)

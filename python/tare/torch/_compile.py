@@ -1,4 +1,4 @@
-"""torch.compile: compilations as spans, and apart from them compilations of what was compiled before."""
+"""torch.compile: compilations as spans, separate from recompilations."""
 import sys
 
 from .. import _core
@@ -10,7 +10,7 @@ def _name(arguments):
     """A compile id ends in how often that frame was compiled before: 0/0 is the first time, 0/1 a recompilation."""
     again = str(getattr(arguments, "compile_id", "")).rpartition("/")[2].partition("_")[0]
     name = "torch.recompile" if again.isdigit() and int(again) > 0 else "torch.compile"
-    # The backward graph of a frame is compiled when it first runs: the same compilation, and time of its own.
+    # The backward graph of a frame is compiled when it first runs: the same compilation, with separate time.
     trigger = getattr(getattr(arguments, "callback_trigger", None), "name", "DYNAMO")
     return {"DYNAMO": name, "LAZY_BACKWARD": name + " backward"}.get(trigger, "torch." + trigger.lower())
 
@@ -32,7 +32,7 @@ def _watch(module):
 
 
 def _loaded(words, named, raised):
-    """Its source was run, or failed to. Another version of torch: compilations are not told apart."""
+    """Its source was run, or failed. Another version of torch: compilations are not distinguished."""
     module = words[0]
     del module.__spec__.loader.exec_module
     if not raised:
@@ -40,7 +40,7 @@ def _loaded(words, named, raised):
 
 
 class _Finder:
-    """Waits for torch._dynamo, which few programs import and which takes its time."""
+    """Waits for torch._dynamo, which few programs import and which is slow to import."""
 
     def find_spec(self, name, path=None, target=None):
         if name != _MODULE:

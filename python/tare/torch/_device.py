@@ -13,7 +13,7 @@ def _watch(torch):
         for name in _COPIES:
             setattr(tensor, name, _core.TorchAround(getattr(tensor, name), name))
         torch.cuda.synchronize = _core.TorchAround(torch.cuda.synchronize, "torch.cuda.synchronize()")
-    except Exception:  # it runs inside of torch's own initialisation
+    except Exception:  # runs inside of torch's own initialization
         pass
 
 

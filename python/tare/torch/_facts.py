@@ -1,5 +1,5 @@
-"""How the program is set up, where there is a faster way: precision of matrix products, optimizers. Told now and then
-while it trains, as facts that the findings read."""
+"""Settings of the program that have a faster alternative: precision of matrix products, optimizers. Recorded at
+intervals while it trains, as facts that the findings use."""
 import sys
 
 from .. import _core
@@ -34,7 +34,7 @@ def _tell_optimizers(stepped):
             tensors = sum(len(group["params"]) for group in groups)
             on_gpu = any(parameter.is_cuda for group in groups for parameter in group["params"][:1])
             if settings.get("foreach") is None and on_gpu:
-                continue  # torch itself takes the foreach way there
+                continue  # torch itself uses the foreach implementation there
             _say("torch.unfused", type(optimizer).__name__, tensors)
 
 
@@ -44,5 +44,5 @@ def tell(loss):
                            (_tell_optimizers, _core.torch_optimizers_stepped())):
         try:
             part(argument)
-        except Exception:  # another version of torch: this one is not told
+        except Exception:  # another version of torch: this fact is not recorded
             pass

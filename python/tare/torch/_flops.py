@@ -1,5 +1,5 @@
-"""Floating-point operations of a block, counted as torch's operators run; and the parameters that took part. What the
-counting itself takes is measured, and is in no time of the block."""
+"""Floating-point operations of a block, counted as torch's operators run; and the parameters that took part. The
+overhead of counting is measured and excluded from the block's times."""
 import sys
 import threading
 import time
@@ -15,7 +15,7 @@ _calibrated: List[int] = []
 
 
 def running_task() -> Any:
-    """The asyncio task that runs now; None: none does."""
+    """The running asyncio task; None: no task is running."""
     asyncio = sys.modules.get("asyncio")
     try:
         loop = asyncio._get_running_loop() if asyncio is not None else None
@@ -25,15 +25,15 @@ def running_task() -> Any:
 
 
 def known(flops: Any) -> Any:
-    """What was counted; Missing where nothing was: 0 is no count."""
+    """The count; Missing if nothing was counted: 0 would be misleading."""
     if flops or isinstance(flops, Missing):
         return flops
     return Missing(getattr(flops, "reason", "") or NOTHING_COUNTED)
 
 
 def _mode(torch: Any) -> Any:
-    """A class of dispatch modes: each operator is run as it is, its formula is added up, and the time that this takes
-    beside the operator is excluded from the blocks that are open."""
+    """A class of dispatch modes: runs each operator unchanged, adds up its formula, and excludes the time of this from
+    the open blocks."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     from ._flops_formulas import computes
@@ -41,7 +41,7 @@ def _mode(torch: Any) -> Any:
     formulas = table(torch)
     clock, cpu_clock, thread_of = time.perf_counter_ns, time.thread_time_ns, threading.get_ident
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    composite: Dict[Any, bool] = {}  # operators made of others, which are counted in their place
+    composite: Dict[Any, bool] = {}  # operators composed of others, which are counted instead
     lacking: Dict[Any, str] = {}     # operators that compute and have no formula, by name; "": they do not
 
     class Mode(TorchDispatchMode):  # type: ignore[misc, no-any-unimported]
@@ -49,7 +49,7 @@ def _mode(torch: Any) -> Any:
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
-            return False  # torch would wrap each call; its compiler is told about the code itself, below
+            return False  # torch would wrap each call; the code is registered with its compiler below instead
 
         def __init__(self, beside_ns: int) -> None:
             super().__init__()
@@ -64,7 +64,7 @@ def _mode(torch: Any) -> Any:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             begun, cpu_begun = clock(), cpu_clock()
             kwargs = kwargs or {}
-            if not hasattr(func, "overloadpacket"):  # a higher-order operator: its parts come by themselves
+            if not hasattr(func, "overloadpacket"):  # a higher-order operator: its parts are dispatched separately
                 return NotImplemented
             formula = formulas.get(func.overloadpacket) or formulas.get(func)
             if formula is None and self._is_composite(func):
@@ -86,7 +86,7 @@ def _mode(torch: Any) -> Any:
             return result
 
         def _beside(self, gap: int, inside: int) -> int:
-            """Of what torch does to get here and back: no more than there was before the call, and half of it."""
+            """The cost of torch's dispatch to this mode and back: at most the time before the call, and half of it."""
             before = min(self.beside_ns, gap)
             return before + min(self.beside_ns - before, inside // 2)
 
@@ -124,7 +124,7 @@ def _mode(torch: Any) -> Any:
     try:
         from torch._C._dynamo.eval_frame import skip_code
         skip_code(Mode.__torch_dispatch__.__code__)
-    except (ImportError, AttributeError):  # then it has another way, or no compiler
+    except (ImportError, AttributeError):  # this version works differently, or has no compiler
         pass
     return Mode
 
@@ -139,8 +139,8 @@ def _typical(call: Callable[[], Any], clock: Callable[[], int]) -> int:
 
 
 def calibrated(torch: Any, mode_class: Any) -> int:
-    """Nanoseconds that a dispatched call takes beyond a plain one and beyond what the mode sees, over a small network
-    forward and backward. What torch imports and prepares when it is first asked is done then, too."""
+    """Nanoseconds that a dispatched call takes beyond a plain one and beyond what the mode measures, for forward and
+    backward of a small network. This also triggers torch's imports and setup on first use."""
     if _calibrated:
         return _calibrated[0]
     with torch.inference_mode(False), torch.enable_grad():
@@ -155,7 +155,7 @@ def calibrated(torch: Any, mode_class: Any) -> int:
             torch.autograd.grad(layer.sum(), weights)
 
         mode = mode_class(0)
-        mode.excludes = 0  # who asks excludes all of this
+        mode.excludes = 0  # the caller excludes all of this
 
         def unseen() -> int:
             return time.thread_time_ns() - mode.total_ns
@@ -170,11 +170,11 @@ def calibrated(torch: Any, mode_class: Any) -> int:
     return _calibrated[0]
 
 
-_modes: Dict[int, Any] = {}  # by torch, of which a program has one
+_modes: Dict[int, Any] = {}  # by torch module, of which a program has one
 
 
 def mode_class(torch: Any) -> Any:
-    """The class of modes that count."""
+    """The class of the counting modes."""
     return _modes.get(id(torch)) or _modes.setdefault(id(torch), _mode(torch))
 
 
@@ -188,25 +188,25 @@ class Counting:
     """
 
     def __init__(self) -> None:
-        self.trouble = ""
+        self.problem = ""
         self.mode: Any = None
         self.hook: Any = None
         self.parameters: Dict[int, int] = {}
         self.thread = threading.get_ident()
 
     def start(self) -> None:
-        """Begins, or notes why it cannot."""
+        """Begins, or records why it cannot."""
         torch = sys.modules.get("torch")
         if torch is None:
-            self.trouble = "torch was not loaded when the block began"
+            self.problem = "torch was not loaded when the block began"
         elif running_task() is not None:
-            self.trouble = "torch counts by thread, and asyncio's tasks take turns on one"
+            self.problem = "torch counts by thread, and asyncio's tasks take turns on one"
         else:
             try:
                 from torch.nn.modules.module import register_module_forward_pre_hook
                 counter = mode_class(torch)
             except (ImportError, AttributeError):
-                self.trouble = "this torch has no operation counter (torch.utils.flop_counter, since 2.1)"
+                self.problem = "this torch has no operation counter (torch.utils.flop_counter, since 2.1)"
                 return
             self.mode = counter(calibrated(torch, counter))
             self.hook = register_module_forward_pre_hook(self._see)
@@ -221,14 +221,14 @@ class Counting:
             _core.exclude(time.perf_counter_ns() - begun, cpu_ns)
 
     def settle(self) -> None:
-        """Excludes what is left to exclude, before the block ends."""
+        """Excludes the remaining overhead before the block ends."""
         if self.mode is not None:
             _core.exclude(*self.mode.elsewhere)
 
     def stop(self) -> Tuple[Union[int, Missing], Union[int, Missing]]:
         """(operations, parameters of the modules that were called)."""
         if self.mode is None:
-            missing = Missing(self.trouble)
+            missing = Missing(self.problem)
             return missing, missing
         self.mode.__exit__(None, None, None)
         self.hook.remove()

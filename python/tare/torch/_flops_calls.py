@@ -1,9 +1,9 @@
-"""Floating-point operations of blocks where no switch asks for them: calls of modules are counted the first time that
-they come with such arguments, and as often after that as costs little; the others are taken to be like the last one
-counted.
+"""Estimates floating-point operations of blocks without the switch that counts them: a module's call is counted the
+first time it has arguments of such shapes, and later as often as the overhead stays low; other calls are assumed to be
+equal to the last counted one.
 
-What is counted or taken over is a segment: from a module's call (or a block's begin or end) to the next one, so that
-a backward pass and an optimizer's step are in it. The program is run as it is, and nothing is run twice."""
+The unit that is counted or estimated is a segment: from a module's call (or a block's begin or end) to the next one,
+which includes a backward pass and an optimizer's step. The program runs unchanged, and nothing is run twice."""
 import re
 import sys
 import threading
@@ -22,7 +22,7 @@ OTHER_MODE = "another dispatch mode of torch is active"
 NAMES = ("estimated_flops", "parameters", "module_calls", "module_calls_counted")
 _KINDS_MAX = 1024
 _LEAVES_MAX = 256
-_BUDGET = 200  # counting again may take a 200th of the time
+_BUDGET = 200  # recounting may take a 200th of the time
 _classes: Dict[Any, Any] = {}
 _NAMES_MAX = 4096
 _names: Dict[str, str] = {}
@@ -41,7 +41,7 @@ def _alike(name: str) -> str:
 
 
 class _Unknown(Exception):
-    """Arguments of which it is not known what they change."""
+    """Arguments with an unknown effect."""
 
 
 def _describe(value: Any, tensor: Any, out: List[Any]) -> None:
@@ -64,7 +64,7 @@ def _describe(value: Any, tensor: Any, out: List[Any]) -> None:
 
 
 class _Kind:
-    """Segments that are taken to be alike."""
+    """Segments that are assumed to be equal."""
     __slots__ = ("module", "flops", "not_counted", "parameters", "cost_ns")
 
     def __init__(self, module: Any) -> None:
@@ -111,7 +111,7 @@ class _Watch:
         self.parameters: Dict[int, int] = {}
         self.since = self.used = self.spent = 0
         self.handler: Any = None   # of torch's compiler
-        self.told = False          # torch's modules tell when they are called
+        self.told = False          # torch's modules report their calls
 
     # ---- blocks ------------------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class _Watch:
             self.used = time.perf_counter_ns() - self.since
 
     def _go_on(self) -> None:
-        """After the begin or the end of a block: what belongs to the last call goes on."""
+        """After the begin or the end of a block: the segment of the last call continues."""
         self.cuts += 1
         if self.last is not None and self.open:
             self._start((self.last, self.cuts, self.open[-1].name, len(self.open)), False)
@@ -146,7 +146,7 @@ class _Watch:
     # ---- calls -------------------------------------------------------------------------------------------------------
 
     def _compiles_now(self) -> bool:
-        """Whether torch.compile is in use. Should it be later, it says so."""
+        """Whether torch.compile is in use; if it is used later, that is detected then."""
         if self.handler is None:
             handler = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
             if hasattr(handler, "register_start_callback"):
@@ -157,10 +157,10 @@ class _Watch:
     def _compiles(self, *_: Any) -> None:
         self._stop(COMPILES)
 
-    def _stop(self, trouble: str) -> None:
+    def _stop(self, problem: str) -> None:
         self.kind = None
         for calls in self.open:
-            calls.trouble = trouble
+            calls.problem = problem
 
     def called(self, module: Any, args: Any, kwargs: Any) -> None:
         begun, cpu_begun = time.perf_counter_ns(), time.thread_time_ns()
@@ -172,7 +172,7 @@ class _Watch:
                 self._leave()
             elif not self.torch._C._get_tracing_state():
                 self._call(module, args, kwargs)
-        except Exception as error:  # the program goes on without
+        except Exception as error:  # the program continues without it
             self._stop(f"{type(error).__name__}: {error}")
         cpu_ns = time.thread_time_ns() - cpu_begun
         _core.exclude(time.perf_counter_ns() - begun, cpu_ns)
@@ -211,7 +211,7 @@ class _Watch:
         self._start(key, True)
 
     def _cut(self) -> None:
-        """The segment that ran is over: the open blocks have it."""
+        """Ends the current segment and adds it to the open blocks."""
         kind = self.kind
         if kind is None:
             return
@@ -239,7 +239,7 @@ class _Watch:
             self._leave()
         if self.mode is None and kind.flops is None:
             for calls in self.open:
-                calls.trouble = calls.trouble or OTHER_MODE
+                calls.problem = calls.problem or OTHER_MODE
             return
         self.kind, self.parameters = kind, {}
         if self.mode is not None:
@@ -250,7 +250,7 @@ class _Watch:
                     calls.counted += 1
 
     def in_backward(self) -> bool:
-        """Modes that are entered or left in a backward pass are put back by it."""
+        """A backward pass restores the modes that are entered or left inside it."""
         return bool(self.torch._C._current_graph_task_id() >= 0)
 
     def _enter(self) -> None:
@@ -270,14 +270,14 @@ class _Watch:
 
 
 def _begin(module: Any) -> bool:
-    """A module is called. True: the outermost call in an open block, of which _end is to be told."""
+    """A module is called. True: the outermost call in an open block; _end has to be called for it."""
     watch = getattr(_here, "watch", None)
     if watch is None or not watch.open:
         return False
     if watch.root is None and not watch.in_backward():  # what a backward pass computes again is in its segment
         names = sys._getframe(1).f_locals
         if "kwargs" not in names:
-            names = sys._getframe(2).f_locals  # tare run is told, too
+            names = sys._getframe(2).f_locals  # reported to tare run, too
         watch.called(module, names.get("args"), names.get("kwargs"))
         return True
     if watch.mode is not None:
@@ -290,7 +290,7 @@ def _end() -> None:
 
 
 def _beside_compiler(counter: Any) -> Any:
-    """A mode like it that does not keep torch.compile from compiling."""
+    """A mode like it that does not prevent torch.compile from compiling."""
     if counter not in _classes:
         _classes[counter] = type("Mode", (counter,), {"ignore_compile_internals": classmethod(lambda cls: True)})
     return _classes[counter]
@@ -301,26 +301,26 @@ class Calls:
 
     def __init__(self, name: str) -> None:
         self.name = _names.get(name) or _alike(name)
-        self.trouble = ""
+        self.problem = ""
         self.watch: Optional[_Watch] = None
         self.flops = self.calls = self.counted = self.segments = 0
         self.not_counted = _NOTHING
         self.parameters: Optional[Dict[int, int]] = None
 
     def start(self) -> None:
-        """Begins, or notes why it cannot."""
+        """Begins, or records why it cannot."""
         torch = sys.modules.get("torch")
         if torch is None or not hasattr(torch, "nn"):
-            self.trouble = "torch was not loaded when the block began"
+            self.problem = "torch was not loaded when the block began"
         elif _flops.running_task() is not None:
-            self.trouble = "torch counts by thread, and asyncio's tasks take turns on one"
+            self.problem = "torch counts by thread, and asyncio's tasks take turns on one"
         else:
             try:
                 watch = getattr(_here, "watch", None)
                 if watch is None:
                     watch = _here.watch = _Watch(torch)
                 if uses_compiler():
-                    self.trouble = COMPILES
+                    self.problem = COMPILES
                     return
                 if not watch.told:
                     from ._forward import tell_blocks
@@ -329,7 +329,7 @@ class Calls:
                 watch.begin(self)
                 self.watch = watch
             except (ImportError, AttributeError, TypeError, OSError, SyntaxError):
-                self.trouble = "calls of modules are not seen in this version of torch"
+                self.problem = "calls of modules are not seen in this version of torch"
 
     def add(self, kind: _Kind) -> None:
         self.flops += kind.flops or 0
@@ -340,19 +340,19 @@ class Calls:
         self.segments += 1
 
     def is_settled(self) -> bool:
-        """Whether nothing of it costs time in the block, so that settle() may come after its end."""
+        """Whether it has no cost in the block, so that settle() may be called after its end."""
         watch = self.watch
         return watch is None or (watch.mode is None and watch.kind is None and watch.handler is None)
 
     def settle(self) -> None:
-        """What it has to do before the block ends."""
+        """The work that has to be done before the block ends."""
         if self.watch is not None and threading.get_ident() == self.watch.thread:
             self.watch.end(self)
 
     def stop(self) -> Dict[str, Any]:
         """The values of the block."""
-        if self.trouble or not self.segments:
-            return dict.fromkeys(NAMES, Missing(self.trouble) if self.trouble else _NO_CALL)
+        if self.problem or not self.segments:
+            return dict.fromkeys(NAMES, Missing(self.problem) if self.problem else _NO_CALL)
         from ._flops_formulas import total
         count = sum((self.parameters or {}).values())
         return {"estimated_flops": _flops.known(total(self.flops, self.not_counted)),

@@ -1,12 +1,12 @@
 """FLOPs of torch's operators: one table, used wherever operations are counted. A multiply-add is two; elementwise work
-is not counted. What computes products and has no formula is listed, so that a total without it is "at least"."""
+is not counted. Operators that compute products and have no formula are listed: a total without them is "at least"."""
 import re
 from typing import Any, Callable, Dict, List, Tuple
 
 Formula = Callable[..., int]
 
-# Operators without a formula that do work of this kind: a total without them is "at least". Elementwise operators,
-# copies and reductions are in no total.
+# Operators without a formula that compute products: a total without them is "at least". Elementwise operators, copies
+# and reductions are not counted.
 _COMPUTES = re.compile(r"(?:^|_)(?:\w*mm|mv|v?dot|matmul|baddbmm|conv\w*|convolution\w*|linear\w*|bilinear|trilinear"
                        r"|einsum|rnn\w*|lstm\w*|gru\w*|attention\w*|multi_head\w*|transformer\w*|fft\w*|cdist\w*"
                        r"|euclidean_dist|cholesky\w*|lu_\w+|svd|qr"
@@ -49,12 +49,12 @@ class AtLeast(int):
 
 
 def computes(name: str, namespace: str) -> bool:
-    """Whether an operator without a formula may do work that a total should have."""
+    """Whether an operator without a formula may do work that a total should include."""
     if _NEVER.search(name):
         return False
     if namespace in _BESIDE:
         return False
-    return namespace not in _TORCH or bool(_COMPUTES.search(name))  # nobody knows what a custom operator does
+    return namespace not in _TORCH or bool(_COMPUTES.search(name))  # it is unknown what a custom operator does
 
 
 def _flat(values: Any) -> Any:
@@ -85,7 +85,7 @@ def _lengths(tensor: Any) -> Tuple[int, int, int]:
 # ---- products ------------------------------------------------------------------------------------------------------
 
 def _linear(x: Any, *_: Any, out_val: Any = None, **__: Any) -> int:
-    """Every element of the input meets a column of the weights, however these are stored."""
+    """Every element of the input is multiplied with a column of the weights, however these are stored."""
     return 2 * _numel(x) * int(out_val.shape[-1])
 
 
@@ -134,8 +134,8 @@ def _convolution_backward(gradient: Any, x: Any, weight: Any, *more: Any, **kwar
 
 
 def _mkldnn_convolution(x: Any, *more: Any, out_val: Any = None, **_: Any) -> int:
-    """The weight is the first with as many dimensions that is not of the output's shape: `.binary` has another
-    before."""
+    """The weight is the first argument with as many dimensions that does not have the output's shape: `.binary` has
+    another argument before it."""
     weights = [one for one in more if hasattr(one, "dim") and one.dim() == x.dim()]
     return 2 * int(out_val.numel()) * int(weights[-1].numel()) // int(weights[-1].shape[0])
 
@@ -143,7 +143,7 @@ def _mkldnn_convolution(x: Any, *more: Any, out_val: Any = None, **_: Any) -> in
 # ---- attention -------------------------------------------------------------------------------------------------------
 
 def attention(query: Any, key: Any, value: Any) -> int:
-    """Both products of scaled dot-product attention by shape; a causal mask is no discount."""
+    """Both products of scaled dot-product attention by shape; a causal mask does not reduce them."""
     batch, heads, queries, width = query
     return int(2 * batch * heads * queries * key[2] * (width + value[3]))
 
@@ -186,7 +186,7 @@ def _rnn_layer(x: Any, input_weight: Any, hidden_weight: Any, *_: Any, **__: Any
 
 
 def _rnn_layer_backward(x: Any, input_weight: Any, hidden_weight: Any, *_: Any, **__: Any) -> int:
-    """Gradients of what went in, and of the weights."""
+    """Gradients of the inputs and of the weights."""
     return 2 * _rnn_layer(x, input_weight, hidden_weight)
 
 
@@ -254,8 +254,8 @@ def _own(torch: Any) -> List[Tuple[str, str, Formula]]:
 
 
 def formulas(torch: Any) -> Dict[Any, Formula]:
-    """{operator (an OpOverloadPacket): FLOPs of (arguments, out_val=result)}: torch's own formulas, and ours for what
-    these lack."""
+    """{operator (an OpOverloadPacket): FLOPs of (arguments, out_val=result)}: torch's own formulas, and ours for other
+    operators."""
     from torch.utils.flop_counter import flop_registry
     found: Dict[Any, Formula] = {packet: _raw(formula) for packet, formula in flop_registry.items()}
     for namespace, name, formula in _own(torch):
@@ -281,14 +281,14 @@ def total(count: int, not_counted: Any) -> int:
 
 
 def counter(torch: Any) -> Any:
-    """A mode that counts, as torch's FlopCounterMode does (with what each module did), by the whole table; an operator
-    that is not in it and computes is in `not_counted`. Whatever goes wrong, the program's call is done."""
+    """A mode that counts like torch's FlopCounterMode (also by module), with the whole table; an operator that computes
+    and is not in the table is in `not_counted`. The program's call is executed whatever fails here."""
     from torch.utils.flop_counter import FlopCounterMode, _FlopCounterMode
     from torch.utils.module_tracker import ModuleTracker
 
     class Tracker(ModuleTracker):  # type: ignore[misc]
-        """Without hooks for a backward: none follows here, and torch's fail on parameters in inference mode, and on
-        models that compute gradients of their own."""
+        """Without hooks for a backward: none follows here, and torch's hooks fail on parameters in inference mode, and
+        on models that compute gradients themselves."""
 
         def _fw_pre_hook(self, mod: Any, input: Any) -> None:
             super()._fw_pre_hook(mod, ())
@@ -298,8 +298,7 @@ def counter(torch: Any) -> Any:
 
     class Mode(_FlopCounterMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            """Nested tensors have no sizes, or symbolic ones: torch's mode would fail on them, and the program with
-            it."""
+            """Nested tensors have no sizes, or symbolic ones: torch's mode would fail on them, and thus the program."""
             if not any(getattr(one, "is_nested", False) for one in _flat((args, kwargs))):
                 return super().__torch_dispatch__(func, types, args, kwargs)
             out = func(*args, **(kwargs or {}))

@@ -1,7 +1,7 @@
-"""The outermost call of a module. Module.__call__ stays the very function that it was, which torch.compile asks for;
-only its code is another one, made of its own source with ours around it: every line stays where it was, and so
-tracebacks read as they do without us. Whoever traces that code finds what was there before, since is_dynamo_compiling
-is a constant there."""
+"""Hooks into the outermost call of a module. Module.__call__ remains the same function object, which torch.compile
+requires; only its code is replaced by its own source with our calls around it. All line numbers stay the same, and so
+do tracebacks. Compilers that trace the code see the original behaviour, since is_dynamo_compiling is a constant
+there."""
 import ast
 import inspect
 import tokenize
@@ -20,7 +20,7 @@ else:
 
 
 def _source_of(code):
-    """The function's definition as it stands in its class: lines and columns are those of the file."""
+    """The function's definition in its class, with the lines and columns of the file."""
     with tokenize.open(code.co_filename) as file:
         block = inspect.getblock(file.readlines()[code.co_firstlineno - 1:])
     tree = ast.parse("class _:\n" + "".join(block))
@@ -29,7 +29,7 @@ def _source_of(code):
 
 
 def _code_around(code):
-    """Their code, between our calls. The name and place of theirs: tracebacks and skip lists read these."""
+    """Torch's code between our calls, with torch's name and location: tracebacks and skip lists use these."""
     tree = _source_of(code)
     definition = tree.body[0].body[0]
     around = ast.parse(_AROUND).body[0]
@@ -45,11 +45,11 @@ def _code_around(code):
     return made.replace(co_qualname=code.co_qualname) if hasattr(code, "co_qualname") else made
 
 
-_called = {}  # who is told of calls: "spans" and "blocks", (begin, end) each
+_called = {}  # listeners for calls: "spans" and "blocks", (begin, end) each
 
 
 def _tell(torch, who, begin, end):
-    """begin(module) from now on, and end() after the calls of which begin says so."""
+    """Calls begin(module) from now on, and end() after the calls for which begin returned true."""
     function = torch.nn.Module.__call__
     theirs, scope = function.__code__, function.__globals__
     if theirs.co_freevars or {"_compiled_call_impl", "_call_impl"} - set(theirs.co_names):
@@ -92,6 +92,6 @@ def attach(torch):
 
 
 def tell_blocks(torch, begin, end):
-    """Tells the blocks of PerformanceProfiler."""
+    """Notifies the blocks of PerformanceProfiler."""
     if "blocks" not in _called:
         _tell(torch, "blocks", begin, end)

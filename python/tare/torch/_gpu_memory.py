@@ -11,8 +11,8 @@ NO_GPU = -1  # the number of device="cpu"
 
 
 def number_of(device: Any) -> int:
-    """The number in `0`, `"cuda:0"`, `torch.device("cuda", 0)`; None and "cuda" are device 0, "cpu" is NO_GPU. A GPU
-    that is not there is no error: its figures are missing with the reason."""
+    """The number in `0`, `"cuda:0"`, `torch.device("cuda", 0)`; None and "cuda" are device 0, "cpu" is NO_GPU. An
+    absent GPU is not an error: its figures are missing with the reason."""
     if hasattr(device, "index") and hasattr(device, "type"):  # torch.device
         device = str(device)
     if isinstance(device, str):
@@ -33,14 +33,14 @@ def number_of(device: Any) -> int:
 
 
 def fraction_used(device: int) -> float:
-    """How full a device's memory is, whoever uses it: 1 - free/total, as CUDA tells where torch uses it, else as the
-    driver tells."""
+    """The share of a device's memory in use by all processes: 1 - free/total, from CUDA if torch uses it, else from the
+    driver."""
     torch = torch_in_use() if device != NO_GPU else None
     if torch is not None:
         try:
             free, total = torch.cuda.mem_get_info(device)
             return 1 - free / total if total else Missing("CUDA tells no total")
-        except Exception:  # another CUDA device than the driver's, or a torch in trouble: the driver is asked
+        except Exception:  # another CUDA device than the driver's, or an error in torch: the driver is used
             pass
     answer = _core.gpu_memory(device)
     if isinstance(answer, str):
@@ -49,11 +49,11 @@ def fraction_used(device: int) -> float:
 
 
 def torch_in_use() -> Optional[Any]:
-    """torch, if the program has loaded it and uses CUDA; nothing is initialised for the question."""
+    """torch, if the program has loaded it and uses CUDA; initializes nothing."""
     torch = sys.modules.get("torch")
     try:
         return torch if torch is not None and torch.cuda.is_initialized() else None
-    except AttributeError:  # half imported
+    except AttributeError:  # partially imported
         return None
 
 
@@ -76,7 +76,7 @@ class Memory(NamedTuple):
 
 
 def memory(device: int) -> Memory:
-    """What this process has on the device now (by the driver's count: what everybody has)."""
+    """The memory of this process on the device now (from the driver: of all processes)."""
     if device == NO_GPU:
         return _all_missing(why_not(device))
     torch = torch_in_use()
@@ -84,7 +84,7 @@ def memory(device: int) -> Memory:
         try:
             return Memory(float(torch.cuda.memory_allocated(device)), float(torch.cuda.memory_reserved(device)),
                           float(torch.cuda.max_memory_allocated(device)))
-        except Exception as error:  # a framework in trouble must not stop the program
+        except Exception as error:  # an error in the framework must not stop the program
             return _all_missing(f"torch does not tell: {error}")
     if not _core.gpu_used():
         return _all_missing(why_not(device))
@@ -101,7 +101,7 @@ def _all_missing(reason: str) -> Memory:
 
 
 def used_bytes(device: int) -> float:
-    """The device's memory as a watcher sees it, whether or not this process uses it."""
+    """The device's memory, whether or not this process uses it."""
     if device != NO_GPU and torch_in_use() is not None:
         return memory(device).allocated
     answer = _core.gpu_memory(device)
@@ -109,7 +109,7 @@ def used_bytes(device: int) -> float:
 
 
 class Reading:
-    """A block's GPU values: what it added, its own peak, its time on the device."""
+    """A block's GPU values: added memory, its own peak, its time on the device."""
     __slots__ = ("before", "delta", "peak", "begun", "ended", "early", "used")
 
     def __init__(self) -> None:
@@ -146,8 +146,8 @@ HOST_ONLY = "host time only: the GPU's clock was not read when the block began"
 
 
 class Peaks:
-    """Peaks of blocks that are open at the same time. The framework keeps one mark a device, which is reset when a
-    block begins, after what it said was given to all the open ones: a parent loses nothing by its child."""
+    """Peaks of blocks that are open at the same time. The framework keeps one high-water mark per device, which is
+    reset when a block begins, after it was applied to all open blocks: a child does not affect its parent's peak."""
 
     def __init__(self, device: int) -> None:
         self.device = device
@@ -189,14 +189,14 @@ class Peaks:
             self._fold(now.peak)
             if reading in self.open:
                 self.open.remove(reading)
-            if reading.early and torch is not None:  # what torch has and ever had on the GPU, it took in this block
+            if reading.early and torch is not None:  # all of torch's memory on the GPU was allocated in this block
                 reading.before, reading.peak = 0.0, self.ever
         reading.delta = now.allocated - reading.before
         if isinstance(now.peak, Missing):
             reading.peak = now.peak
 
     def late(self) -> Reading:
-        """Of a block that has ended, and before whose begin nobody had thought of a GPU."""
+        """Values of a block that has ended, and before which no GPU was in use."""
         reading = Reading()
         reading.early = True
         self.end(reading)
@@ -214,14 +214,14 @@ class Peaks:
             event = torch.cuda.Event(enable_timing=True)
             event.record(torch.cuda.current_stream(self.device))
             return event
-        except Exception:  # no clock is no reason to stop the program
+        except Exception:  # a missing clock must not stop the program
             return None
 
 
 def _reset_peak(torch: Any, device: int) -> None:
     try:
         torch.cuda.reset_peak_memory_stats(device)
-    except Exception:  # then memory() has said that torch does not tell
+    except Exception:  # memory() has then reported that torch does not provide it
         pass
 
 
@@ -230,7 +230,7 @@ _lock = threading.Lock()
 
 
 def peaks(device: int) -> Peaks:
-    """One a device for the whole process, as the mark it resets."""
+    """One per device for the whole process, like the mark it resets."""
     with _lock:
         return _peaks.setdefault(device, Peaks(device))
 
@@ -238,7 +238,7 @@ def peaks(device: int) -> Peaks:
 # ---- blocks while a GPU is in use ----------------------------------------------------------------------------
 
 class DeviceBlocks:
-    """Makes blocks that also read the GPU, and keeps what they read beside the recorder's results."""
+    """Creates blocks that also read the GPU, and keeps these readings beside the recorder's results."""
 
     def __init__(self, recorder: Any, device: int, keep: int) -> None:
         self.recorder = recorder

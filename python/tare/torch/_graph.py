@@ -1,5 +1,5 @@
-"""Losses that are kept with all that made them, and how large a step's graph is. Looks at one backward in seventeen,
-and less and less often once nothing new is to be said."""
+"""Losses that are kept with their autograd graph, and the size of a step's graph. Checks one backward in seventeen,
+and less and less often once nothing new is found."""
 import gc
 import inspect
 import sys
@@ -10,12 +10,12 @@ from . import _keeps
 _MOST_NODES = 20000
 _LEAST_KEPT = 13  # of the last sixteen: one or two may well be in a variable
 _SUMS_MOST = 4096  # of one chain
-_told = {"kept": False, "looks": 0, "every": 1}
-_sums = {}  # (name, code) of a variable: how long the chain of sums behind it was at the last look
+_told = {"kept": False, "samples": 0, "every": 1}
+_sums = {}  # (name, code) of a variable: length of the chain of sums behind it at the last check
 
 
 def _nodes(loss):
-    """How many operators autograd has noted for this loss, up to a limit."""
+    """Number of operators that autograd has recorded for this loss, up to a limit."""
     seen, left = set(), [loss.grad_fn]
     while left and len(seen) < _MOST_NODES:
         node = left.pop()
@@ -34,11 +34,12 @@ def _frames():
 
 
 def _locals(frame):
-    """A copy. Before Python 3.13 asking leaves one in the frame, which would keep what the program deletes."""
+    """A copy. Before Python 3.13 reading the locals stores a dict in the frame, which would keep objects alive that the
+    program deletes."""
     held = frame.f_locals
     found = dict(held)
     if sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.getrefcount(held) == 3:
-        held.clear()  # nobody else has it
+        held.clear()  # no other reference to it exists
     return found
 
 
@@ -54,7 +55,7 @@ def _is_theirs(frame):
 
 
 def _held(frame):
-    """(name, what it is the name of, its owner, value) of variables, and of what objects and dicts among them hold."""
+    """(name, kind of name, its owner, value) of variables, and of the contents of objects and dicts among them."""
     for scope in _scopes(frame):
         kind = _keeps.GLOBAL if scope is frame.f_globals else _keeps.VARIABLE
         for name, value in list(scope.items()):
@@ -73,7 +74,7 @@ def _tell(key, value, name, frame, frames, kind, owner):
 
 
 def _tell_named(kept, frames, holders):
-    """By the name of the variable, the attribute or the entry that is one of these, best one whose line is known."""
+    """The name of the variable, the attribute or the entry that holds one of these, preferably with a known line."""
     wanted = set(map(id, holders))
     found = [(name, frame, frames, kind, owner) for frame in frames for name, kind, owner, value in _held(frame)
              if id(value) in wanted]
@@ -88,7 +89,7 @@ def _tell_kept(losses):
     holders = losses[:1]
     for _ in range(2):  # in a list; or in a tuple or a dict that is in one
         about = gc.get_referrers(*holders)
-        # An object's own answers are not asked for: it may print, or warn.
+        # No method of an object is called: it might print, or warn.
         holders = [one for one in about if one is not losses and one is not holders and
                    (issubclass(type(one), (list, dict, set, tuple)) or hasattr(type(one), "append"))]
         del about
@@ -98,7 +99,7 @@ def _tell_kept(losses):
 
 
 def _chain(node):
-    """How many sums stand one behind the other: total += loss, step after step."""
+    """The number of chained sums: total += loss, step after step."""
     length, name = 0, node.name()
     while node is not None and length < _SUMS_MOST:
         length += 1
@@ -125,15 +126,15 @@ def _check_sums(tensor_type):
             _sums[key] = length
 
 
-def _look(number, before, loss):
-    """Whether the size of the graph was told."""
+def _sample(number, before, loss):
+    """Whether the size of the graph was recorded."""
     kept = [one for one in before if one.grad_fn is not None]
     _core.counter("torch.losses.kept", float(len(kept)))
     if len(kept) >= _LEAST_KEPT and not _told["kept"]:
         _told["kept"] = True
         _tell_kept(kept)
-    _told["looks"] += 1
-    tells = _told["looks"] % _told["every"] == 0  # at the 1st look, the 2nd, the 4th …
+    _told["samples"] += 1
+    tells = _told["samples"] % _told["every"] == 0  # at the 1st check, the 2nd, the 4th …
     if tells:
         _told["every"] *= 2
         _core.fact("torch.graph.nodes", _nodes(loss))
@@ -145,4 +146,4 @@ def _look(number, before, loss):
 
 
 def attach(torch):
-    _core.torch_graph_watch(_look)
+    _core.torch_graph_watch(_sample)

@@ -1,15 +1,15 @@
-"""Which line of a program adds to a variable, an attribute or an entry of a dict. Read from the bytecode that runs: it
-has no other function's variable of the same name in it, and needs no source."""
+"""Finds the line of a program that adds to a variable, an attribute or an entry of a dict. Read from the bytecode that
+runs: it contains no other function's variable of the same name, and needs no source."""
 import dis
 import inspect
 import re
 import types
 
-VARIABLE, GLOBAL, ATTRIBUTE, KEY = range(4)  # what a name is the name of
+VARIABLE, GLOBAL, ATTRIBUTE, KEY = range(4)  # the kinds of names
 _STORED_IN = {VARIABLE: ("FAST", "DEREF", "NAME"), GLOBAL: ("GLOBAL", "NAME"), ATTRIBUTE: ("ATTR", "METHOD"), KEY: ()}
 _ADDS = frozenset(("append", "appendleft", "extend", "extendleft", "insert", "add", "add_", "update", "setdefault",
                    "push", "put"))
-_VALUES = frozenset(("item", "detach", "tolist", "float"))  # what these give has no graph
+_VALUES = frozenset(("item", "detach", "tolist", "float"))  # their results have no graph
 _FAST = re.compile("(LOAD|STORE)_FAST")  # Python 3.13 has two of them in one instruction
 
 
@@ -27,7 +27,7 @@ def _steps(code):
 
 
 def _statements(code):
-    """What is computed up to where it is stored, dropped or returned, or where the way forks."""
+    """The instructions up to where the value is stored, dropped or returned, or to a branch."""
     steps = []
     for step in _steps(code):
         steps.append(step)
@@ -49,7 +49,7 @@ def _adds(steps, name, kind):
     if not loads or any(type(step[1]) is str and step[1] in _VALUES for step in steps):
         return None
     last = steps[-1]
-    after = 2 if kind == KEY else 1  # an entry is asked for before it is used
+    after = 2 if kind == KEY else 1  # an entry is read before it is used
     called = any(step[0] in ("LOAD_ATTR", "LOAD_METHOD") and step[1] in _ADDS
                  for i in loads for step in steps[i + after:i + after + 1])
     read = kind != KEY or any(step[0] == "BINARY_SUBSCR" or step[0] == "BINARY_OP" for step in steps)
@@ -59,7 +59,7 @@ def _adds(steps, name, kind):
 
 
 def _inner(code):
-    """The functions that are written in this one."""
+    """The functions defined inside this one."""
     for one in code.co_consts:
         if isinstance(one, types.CodeType):
             yield one
@@ -82,7 +82,7 @@ def _codes_in(scope, filename=None):
 
 
 def _groups(frame, frames, name, kind, owner):
-    """Where to look: first where it is certain to be the same one, then where it may well be."""
+    """Where to search: first where it is certainly the same variable, then where it probably is."""
     yield [frame.f_code]
     if kind == VARIABLE:
         yield list(_inner(frame.f_code))

@@ -1,13 +1,13 @@
-"""DataLoader: how long the program waits for a batch, and what its workers do meanwhile."""
+"""DataLoader: how long the program waits for a batch, and the work of its workers meanwhile."""
 import os
 
 from .. import _core
 
-_process = 0  # that has told who it is
+_process = 0  # that has recorded its name
 
 
 def _tell_worker(torch):
-    """A loader's worker tells its name when it first works."""
+    """A loader's worker records its name when it first works."""
     global _process
     _process = os.getpid()
     info = torch.utils.data.get_worker_info()
@@ -18,7 +18,7 @@ def _tell_worker(torch):
 
 
 def _tell_loader(words, named, raised):
-    """How a loader is set up, once for each iterator."""
+    """Records a loader's settings, once for each iterator."""
     held = _core.torch_dict_of(words[1] if len(words) > 1 else named["loader"]) or {}
     if not raised and "num_workers" in held:
         _core.fact("torch.loader.workers", held["num_workers"])

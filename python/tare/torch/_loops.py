@@ -1,5 +1,5 @@
-"""Loops of the program in which optimizers step, from its byte code: several steps of one optimizer for each of another
-are an inner loop, or iterations of the same loop in which the other one steps now and then."""
+"""Finds the program's loops in which optimizers step, from its bytecode: several steps of one optimizer for each step
+of another are an inner loop, or iterations of the same loop in which the other one steps occasionally."""
 import sys
 import weakref
 
@@ -19,8 +19,8 @@ def _lines(place):
 
 
 def _where(last):
-    """Code, line and position of each call that is under way, the outermost first; last itself where it is the same
-    place. (The position of one call may vary by an instruction: interpreters specialize what runs often.)"""
+    """Code, line and position of each active call, the outermost first; `last` itself if it is the same place. (The
+    position of one call may vary by an instruction: interpreters specialize code that runs often.)"""
     frame, calls = sys._getframe(1), []
     while frame is not None and len(calls) < _DEPTH:
         calls.append((frame.f_code, frame.f_lineno, frame.f_lasti))
@@ -48,7 +48,7 @@ def _jumps(code):
             jumps.append(one)
         if not one.opname.startswith(_GO_ON_ELSEWHERE):
             pending.append(i + 1)
-    # One back without a check for signals waits for another coroutine.
+    # A backward jump without a check for signals waits for another coroutine.
     return [(one.offset, one.argval) for one in jumps if "NO_INTERRUPT" not in one.opname]
 
 
@@ -69,7 +69,7 @@ def _around(call):
 
 
 def _compare(often, now):
-    """How the loops of the second place lie to those of the first, at which a step is made more often."""
+    """Compares the loops of the second place with those of the first, at which steps are more frequent."""
     same = 0
     while same < min(len(often), len(now)) and often[same][:2] == now[same][:2]:
         same += 1
@@ -84,7 +84,7 @@ def _compare(often, now):
 
 
 def _changed(model):
-    """1: parameters or their gradients were replaced since this was last asked, and no optimizer did it."""
+    """1: parameters or their gradients were replaced since the last call, and not by an optimizer."""
     global _seen
     held = [p for _, p in zip(range(_PARAMETERS), model.parameters()) if p.requires_grad]
     versions = tuple(p._version for p in held)

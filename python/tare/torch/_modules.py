@@ -4,7 +4,7 @@ from . import operators
 
 
 def _parts(module, path, seen):
-    """As named_modules() lists them, but without a call of the program's own methods."""
+    """As listed by named_modules(), but without calling the program's own methods."""
     if id(module) in seen:
         return
     seen.add(id(module))

@@ -1,4 +1,4 @@
-"""torch's own profiler, used for measurements of Tare: started quietly, and its peak of memory."""
+"""torch's own profiler, used for measurements by Tare: starts it without log output, and reads its memory peak."""
 import contextlib
 import inspect
 import os
@@ -6,7 +6,7 @@ from typing import Any, Iterator, Optional
 
 
 def another_active() -> bool:
-    """Whether the program runs torch's profiler itself: there can be one, and a second one would end it."""
+    """Whether the program runs torch's profiler itself: only one can run, and a second one would end it."""
     import torch
     return bool(getattr(torch.autograd, "_profiler_enabled", lambda: False)())
 
@@ -30,11 +30,11 @@ def own_profile(activities: Any, **more: Any) -> Iterator[Any]:
 
 
 def peak_bytes(profiler: Any) -> Optional[int]:
-    """The most that tensors took at a time, above what there was at first; None when torch does not tell."""
+    """The peak memory of tensors, above the initial level; None if torch does not report it."""
     try:
         changes = [(event.start_ns(), event.nbytes()) for event in profiler.profiler.kineto_results.events()
                    if event.name() == "[memory]"]
-    except AttributeError:  # kineto_results is not promised
+    except AttributeError:  # kineto_results is not a public interface
         return None
     if not changes:
         return None

@@ -1,5 +1,5 @@
-"""Operators, where they are asked for: on from the import of torch, for the thread that imports it. They step aside by
-themselves for the program's own torch.profiler; phases go on meanwhile."""
+"""Operators, if requested: enabled from the import of torch, for the thread that imports it. They are suspended
+while the program's own torch.profiler runs; phases continue meanwhile."""
 from . import operators
 
 

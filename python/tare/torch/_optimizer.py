@@ -1,4 +1,4 @@
-"""Optimizer steps by torch's own global hooks, and how many optimizers there are."""
+"""Optimizer steps by torch's own global hooks, and the number of optimizers."""
 from .. import _core
 
 
@@ -17,7 +17,7 @@ def _closure_told(args, kwargs):
 
 
 def _hooks(is_compiling, begin, end):
-    """Python around the calls into C, so that torch.compile reads through them and finds nothing."""
+    """Python around the calls into C, so that torch.compile can trace through them and finds no effect."""
     def before_step(optimizer, args, kwargs):
         if is_compiling():
             return None

@@ -1,4 +1,4 @@
-"""The program's own torch.profiler: how long it is at work, and which files it writes. `tare run` adds these files to
+"""The program's own torch.profiler: how long it runs, and which files it writes. `tare run` adds these files to
 its trace when the program has ended; nothing is read while it runs."""
 import importlib
 import os
@@ -12,15 +12,15 @@ _WRITERS = (("torch.profiler.profiler", "_KinetoProfile"), ("torch.autograd.prof
 
 
 class _Thread(threading.local):
-    writing = 0  # one of torch's calls of this name makes use of the other
-    since = ()  # when profilers that are at work began: None for Tare's own use of it
+    writing = 0  # one of torch's functions of this name calls the other
+    since = ()  # start times of running profilers: None for Tare's own use of it
 
 
 _thread = _Thread()
 
 
 def _is_ours():
-    """Tare itself makes use of torch's profiler, where only that can tell."""
+    """Tare itself uses torch's profiler, for what only that can measure."""
     frame = sys._getframe(1)
     for _ in range(10):
         if frame is None:

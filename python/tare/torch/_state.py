@@ -1,4 +1,4 @@
-"""Batches, outputs and the state of torch models: taken apart, compared, kept and put back."""
+"""Batches, outputs and the state of torch models: splits, compares, saves and restores them."""
 import contextlib
 import copy
 import inspect
@@ -22,7 +22,7 @@ def need_torch(what: str) -> Any:
 
 
 def check_model(model: Any, what: str) -> Any:
-    """torch, after a look at the model."""
+    """torch, after checking the model."""
     torch = need_torch(what)
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"{what} takes a torch.nn.Module, not {type(model).__name__}")
@@ -45,7 +45,7 @@ def synchronize(device: Any) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """An error in a few words: torch's go on for pages."""
+    """A short error message: torch's can be pages long."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
 
@@ -66,7 +66,7 @@ def tensors_in(value: Any) -> Iterator[Any]:
 
 
 def bytes_in(batch: Any) -> int:
-    """What a batch's tensors and arrays take."""
+    """The size of a batch's tensors and arrays in bytes."""
     if isinstance(batch, Mapping):
         return sum(bytes_in(one) for one in batch.values())
     if isinstance(batch, (tuple, list)):
@@ -90,7 +90,7 @@ def samples_in(batch: Any) -> Optional[int]:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same nest of containers, with every tensor changed."""
+    """The same nested containers, with every tensor changed."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return change(value)
@@ -107,7 +107,7 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def to_device(batch: Any, device: Any) -> Any:
-    """The batch where the model is."""
+    """The batch on the model's device."""
     return mapped(batch, lambda tensor: tensor if tensor.device == device else tensor.to(device, non_blocking=True))
 
 
@@ -130,7 +130,7 @@ def count_loaded_samples() -> bool:
             samples = samples_in(batch)
             if samples is not None:
                 _core.count_loaded(samples)
-        except Exception:  # a batch whose shape cannot be read has no samples to count
+        except Exception:  # samples of a batch whose shape cannot be read are not counted
             pass
         return batch
     __next__.__wrapped__ = taken  # type: ignore[attr-defined]
@@ -140,7 +140,7 @@ def count_loaded_samples() -> bool:
 
 
 class Call(NamedTuple):
-    """What a batch means to a model: the arguments of forward, and the target if there is one."""
+    """A batch as a model's input: the arguments of forward, and the target if there is one."""
     args: Tuple[Any, ...]
     kwargs: Dict[str, Any]
     target: Any = None
@@ -248,7 +248,7 @@ def _generators(loader: Any) -> List[Any]:
 
 @contextlib.contextmanager
 def kept_random(loader: Any = None) -> Iterator[None]:
-    """Random numbers come afterwards as if nothing had been drawn."""
+    """Restores the state of random generators afterwards."""
     state = _Random(loader)
     try:
         yield
@@ -280,7 +280,7 @@ class _Model:
 
 @contextlib.contextmanager
 def kept_state(model: Any, optimizer: Any = None) -> Iterator[None]:
-    """Weights, buffers, gradients, modes and the optimizer's state are afterwards what they were."""
+    """Restores weights, buffers, gradients, modes and the optimizer's state afterwards."""
     state = _Model(model)
     of_optimizer = copy.deepcopy(optimizer.state_dict()) if optimizer is not None else None
     try:
@@ -292,7 +292,7 @@ def kept_state(model: Any, optimizer: Any = None) -> Iterator[None]:
 
 
 def copy_of(model: Any) -> Any:
-    """A model of its own with the same weights, compiled if the model is."""
+    """A copy of the model with the same weights, compiled if the model is."""
     try:
         made = copy.deepcopy(model)
     except Exception as error:  # tensors in the middle of a graph, locks, handles
@@ -303,8 +303,8 @@ def copy_of(model: Any) -> Any:
 
 
 def compile_call(model: Any) -> None:
-    """Compiles calls of the model from now on, its names and weights as they are. Module.compile() compiles nothing
-    of a class of torch.nn itself (a Sequential): dynamo skips torch's own files unless a frame outside calls them."""
+    """Compiles calls of the model from now on, without changing its names and weights. Module.compile() compiles
+    nothing for a class of torch.nn itself (a Sequential): dynamo skips torch's own files unless called from outside."""
     import torch
     call = model._call_impl
 
@@ -337,8 +337,8 @@ def remembered(model: Any) -> Any:
 # ---- outputs ------------------------------------------------------------------------------------------------------
 
 def difference(expected: Any, got: Any) -> float:
-    """How far outputs are apart: the norm of the difference against the norm of what was expected, the worst tensor.
-    Infinite when they cannot be compared: other shapes, another count of tensors, values no longer finite."""
+    """Deviation of outputs: the norm of the difference relative to the norm of the expected output, worst tensor.
+    Infinite if they cannot be compared: different shapes or numbers of tensors, values that became non-finite."""
     left, right = list(tensors_in(expected)), list(tensors_in(got))
     if len(left) != len(right):
         return math.inf

@@ -1,4 +1,4 @@
-"""Who sets torch's number of threads, and where."""
+"""Records where torch's number of threads is set."""
 from .. import _core
 
 

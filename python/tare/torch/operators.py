@@ -1,8 +1,8 @@
-"""Torch's own reports of its operators, switched on for the thread that asks: `aten::mm` begins, `aten::mm` ends. What
-they are sent to is C, libtare-itt.so or libtare-nvtx.so, which `tare run --ops` names in the environment.
+"""Torch's own reports of its operators, enabled for the calling thread: `aten::mm` begins, `aten::mm` ends. Their
+receiver is C, libtare-itt.so or libtare-nvtx.so, which `tare run --ops` names in the environment.
 
-While they are on, torch refuses to start a profiler on the same thread. So they go off before the program's own
-profiler starts, and on again when that has ended."""
+While they are enabled, torch refuses to start a profiler on the same thread. So they are disabled before the program's
+own profiler starts, and enabled again when it has ended."""
 import atexit
 import os
 import threading
@@ -19,19 +19,19 @@ _SWITCHES = (("torch.autograd.profiler", ("_prepare_profiler", "_enable_profiler
 
 class _Thread(threading.local):
     on = False  # torch reports its operators
-    held = False  # it would, but for the program's own profiler
-    theirs = 0  # profilers of the program that run
+    held = False  # suspended for the program's own profiler
+    theirs = 0  # running profilers of the program
     ranges = 0  # record_functions that were entered meanwhile and are open
 
 
 _thread = _Thread()
 _reason = "torch was not asked to report its operators"
 _watched = False
-before_profiler = None  # who is asked to step aside, too, before the program's own profiler starts
+before_profiler = None  # called before the program's own profiler starts, to suspend other uses
 
 
 def profiler_runs():
-    """Whether the program's own profiler is at work on this thread."""
+    """Whether the program's own profiler runs on this thread."""
     return _thread.theirs > 0
 
 
@@ -50,7 +50,7 @@ def why_not():
 
 
 def _interface(torch):
-    """Name of the interface that has a listener and that this torch speaks; None and a sentence otherwise."""
+    """Name of the interface that has a listener and that this torch supports; None and a sentence otherwise."""
     listening = [name for variable, library, name in _INTERFACES
                  if os.path.basename(os.environ.get(variable, "")) == library]
     if not listening:
@@ -71,8 +71,8 @@ def _switch_on(state):
 
 
 def start():
-    """Operators of this thread, and of the threads that autograd runs for it, are recorded from now on. False: they are
-    not, and why_not() tells why. A second start changes nothing."""
+    """Starts recording operators of this thread, and of the threads that autograd runs for it. False: they are not
+    recorded, and why_not() returns the reason. A second start has no effect."""
     global _reason
     import torch
     if _thread.theirs:
@@ -96,8 +96,8 @@ def start():
 
 
 def _switch_off():
-    """Only what is ours: others end whatever profiler they find (Lightning does), and to end one that is not there
-    leads torch to free the next one's results twice."""
+    """Ends only our own profiler: others end any active profiler (Lightning does), and ending one that does not exist
+    makes torch free the next one's results twice."""
     import torch._C._autograd as switches
     kind = getattr(switches, "_profiler_type", None)
     if switches._profiler_enabled() and (kind is None or kind().name in ("ITT", "NVTX")):
@@ -105,7 +105,7 @@ def _switch_off():
 
 
 def stop():
-    """No operators of this thread are recorded any more."""
+    """Stops recording operators of this thread."""
     global _reason
     if _thread.on:
         _switch_off()
@@ -124,8 +124,8 @@ def _step_aside():
 
 
 def _come_back():
-    """Not while a range is open that their profiler saw begin: its end takes whatever profiler it finds for that
-    one."""
+    """Not while a range is open that began under the program's profiler: its end would be attributed to any profiler
+    that is active then."""
     if _thread.held and _thread.theirs == 0 and _thread.ranges == 0 and not _in_backward():
         _thread.held = False
         start()
@@ -151,7 +151,7 @@ def _left(words, named, raised):
 
 
 def _before(function, counts):
-    """Around what starts a profiler, or only makes ready for it."""
+    """Wraps a function that starts a profiler, or only prepares it."""
     def started(words, named, raised):
         if raised:
             _come_back()
@@ -166,12 +166,12 @@ def _ended(words, named, raised):
 
 
 def _watch_profilers():
-    """Once a process. The functions are those that torch's own Python calls; the program sees no other name."""
+    """Once per process. These are the functions that torch's own Python code calls; no other name changes."""
     global _watched
     if _watched:
         return
     _watched = True
-    atexit.register(stop)  # torch warns of a listener that is still there when it is taken down
+    atexit.register(stop)  # torch warns about a listener that still exists at shutdown
     import importlib
     from torch.autograd.profiler import record_function
     record_function.__enter__ = _core.TorchAround(record_function.__enter__, "told", None, _entered)

@@ -1,6 +1,6 @@
-"""Shapes, bytes and FLOPs of operators: one step of the training runs under a dispatch mode that looks at every call.
-Each is recorded as a span "shapes: aten::mm" with its numbers; inside it, one that is named after the shapes. The step
-is no measure of time: it is slower than the others."""
+"""Shapes, bytes and FLOPs of operators: one training step runs under a dispatch mode that inspects every call. Each is
+recorded as a span "shapes: aten::mm" with its numbers; inside it, one that is named after the shapes. The step's time
+is not representative: it is slower than the others."""
 import atexit
 import sys
 
@@ -29,7 +29,7 @@ def _shape(tensor):
 
 
 def _bytes(tensor):
-    """What a pass over it moves. A tensor that repeats its memory (expand) moves no more than there is."""
+    """Bytes moved by a pass over it. A tensor that repeats its memory (expand) moves only the memory it has."""
     whole = tensor.numel() * tensor.element_size()
     try:
         return min(whole, tensor.untyped_storage().nbytes())
@@ -44,18 +44,18 @@ def _what(torch):
     return "shapes recomputed: " if torch.is_grad_enabled() else "shapes backward: "
 
 
-class _Looker:
+class _Inspector:
     def __init__(self, torch):
         from torch.utils._python_dispatch import TorchDispatchMode
-        looker = self
+        inspector = self
 
         class Mode(TorchDispatchMode):
             def __torch_dispatch__(self, func, types, args=(), kwargs=None):
                 result = func(*args, **(kwargs or {}))
                 try:
-                    looker.note(func, args, kwargs or {}, result)
-                except Exception:  # whatever it was: the program's call is done, and its result is right
-                    looker.failed += 1
+                    inspector.note(func, args, kwargs or {}, result)
+                except Exception:  # any error: the program's call is done, and its result is correct
+                    inspector.failed += 1
                 return result
 
         self.torch, self.mode, self.failed, self.noted = torch, Mode(), 0, 0
@@ -82,11 +82,11 @@ class _Looker:
 
 
 class _Step:
-    """Waits for its step, looks at it, and is gone. The mode would be seen in what the program's own profiler records,
-    so it is a step without one."""
+    """Waits for its step, inspects it, and is removed. The mode would be visible to the program's own profiler, so it
+    uses a step without one."""
 
     def __init__(self, torch, register):
-        self.torch, self.seen, self.first, self.looker, self.waited = torch, 0, None, None, False
+        self.torch, self.seen, self.first, self.inspector, self.waited = torch, 0, None, None, False
         self.hook = register(self.after_step)
         atexit.register(self.at_exit)
 
@@ -97,7 +97,7 @@ class _Step:
             return
         try:
             self.seen += 1
-            if self.looker is not None:
+            if self.inspector is not None:
                 self.end()
             elif self.seen >= _AFTER:
                 self.begin()
@@ -113,17 +113,17 @@ class _Step:
         if operators.profiler_runs():
             self.waited = True
             return
-        self.looker = _Looker(self.torch)
+        self.inspector = _Inspector(self.torch)
         self.was_on = operators.why_not() is None
         operators.stop()
         operators.before_profiler = self.profiler_begins
-        self.looker.mode.__enter__()
+        self.inspector.mode.__enter__()
 
     def leave(self):
         """True: operators were reported before."""
         from . import operators
-        looker, self.looker, operators.before_profiler = self.looker, None, None
-        looker.mode.__exit__(None, None, None)
+        inspector, self.inspector, operators.before_profiler = self.inspector, None, None
+        inspector.mode.__exit__(None, None, None)
         return self.was_on
 
     def end(self):
@@ -135,16 +135,16 @@ class _Step:
             operators.start()
 
     def profiler_begins(self):
-        """True: operators are to be reported again when it has ended. The step is looked at later, if nothing of it
-        was."""
-        noted, was_on, self.waited = self.looker.noted, self.leave(), True
+        """True: operators have to be reported again when it has ended. A later step is used if none of this one was
+        inspected."""
+        noted, was_on, self.waited = self.inspector.noted, self.leave(), True
         if noted:
             self.give_up("the program's own torch.profiler began in the middle of the step")
         return was_on
 
     def give_up(self, why):
         self.hook.remove()
-        self.looker, self.first = None, 0
+        self.inspector, self.first = None, 0
         _core.fact("torch.shapes.unavailable", text=why)
 
     def at_exit(self):
@@ -152,13 +152,13 @@ class _Step:
             return
         if self.waited:
             _core.fact("torch.shapes.unavailable", text="the program's own torch.profiler was at work in every step")
-        elif self.looker is None:
+        elif self.inspector is None:
             _core.fact("torch.shapes.unavailable",
                        text="the optimizer was called %d times, and it takes %d" % (self.seen, _AFTER + 1))
 
 
 def prepare():
-    """Once torch is imported: the step after the second call of an optimizer will be looked at."""
+    """Once torch is imported: the step after the second call of an optimizer will be inspected."""
     import torch
     try:
         from torch.optim.optimizer import register_optimizer_step_post_hook

@@ -1,4 +1,4 @@
-/* check: one row a figure: its change decided, its limit held, and what comes of both.
+/* check: makes one row per figure: decides its change, checks its limit, and derives the outcome.
  * Owned by the calling thread.
  * Must not know files, nor how a check is shown. */
 #include "check.h"
@@ -13,14 +13,14 @@
 typedef struct work {
     tare__check *check;
     const tare__check_options *options;
-    double *scratch; /* samples made alike */
+    double *scratch; /* aligned samples */
     double load;     /* tare__decide_load */
     tare__error *error;
 } work;
 
-/* ---- which figures matter without anybody naming them ------------------------------------------------------ */
-/* What people wait and pay for. Spans, operators and layers are parts of it: of hundreds some would fail by
- * chance. */
+/* ---- figures that are gated by default --------------------------------------------------------------------- */
+/* The figures that users wait and pay for. Spans, operators and layers are parts of these: with hundreds of them,
+ * some would fail by chance. */
 static bool is_main(const tare__figure *figure)
 {
     static const char *const whole[] = {"run.elapsed", "run.cpu", "run.peak_rss", "run.peak_gpu_memory"};
@@ -31,7 +31,7 @@ static bool is_main(const tare__figure *figure)
     for (size_t i = 0; i < TARE__COUNT_OF(families); i++) {
         size_t length = strlen(families[i]);
         if (strncmp(figure->name, families[i], length) == 0 && strchr(".:[", figure->name[length]))
-            return true; /* strchr finds the end of the name, too */
+            return true; /* strchr also finds the terminating NUL */
     }
     return figure->exact;
 }
@@ -75,7 +75,7 @@ static int allow(work *work, tare__check_row *row, const tare__figure *figure, t
     *gate = tare__decide_gate(row->base, row->head, work->check->share, work->load);
     if (!change)
         return 0;
-    /* Named is gated, whichever way is better: then any change beyond it counts. */
+    /* A figure named by a threshold is gated even if neither direction is better: then any change beyond it counts. */
     row->gated = work->check->base != NULL;
     gate->share = change->value;
     if (isnan(change->floor))
@@ -89,7 +89,7 @@ static int allow(work *work, tare__check_row *row, const tare__figure *figure, t
 static int limit(work *work, tare__check_row *row, const tare__figure *figure)
 {
     const tare__threshold *limit = threshold_for(work->options, row->name, TARE__THRESHOLD_LIMIT);
-    if (!limit || !row->head) /* what is missing gets a row of its own */
+    if (!limit || !row->head) /* a missing figure gets a separate row */
         return 0;
     if (!tare__threshold_fits(limit->unit, row->unit))
         return wrong_unit(limit, limit->unit, figure, work->error);
@@ -97,11 +97,11 @@ static int limit(work *work, tare__check_row *row, const tare__figure *figure)
     row->limit = limit->value;
     double value = row->head->value;
     row->broken =
-        !(row->better == TARE__HIGHER ? value >= row->limit : value <= row->limit); /* NaN breaks it */
+        !(row->better == TARE__HIGHER ? value >= row->limit : value <= row->limit); /* NaN breaks the limit */
     return 0;
 }
 
-/* A figure on one side only. */
+/* A figure present on one side only. */
 static void judge_absent(tare__check_row *row)
 {
     row->reason = row->head ? "the baseline has no such figure" : "only the baseline has this figure";
@@ -114,7 +114,8 @@ static bool is_worse(const tare__check_row *row)
     return row->better == TARE__NEITHER || (row->better == TARE__LOWER ? change > 0 : change < 0);
 }
 
-/* What cannot be tested passes while it is within the gate or looks better. A lower bound says neither. */
+/* A figure that cannot be tested passes while its change is within the gate or an improvement. A lower bound shows
+ * neither. */
 static bool is_doubtful(const tare__check_row *row)
 {
     tare__why why = row->decision.why;
@@ -171,7 +172,8 @@ static int add_row(work *work, const tare__figure *base, const tare__figure *hea
     return tare__decide_ran_out(&row->decision, work->scratch) ? TARE_E_MEMORY : 0;
 }
 
-/* Once all are decided: as in a comparison, but for what a threshold names, which is asked about by itself. */
+/* Runs once all rows are decided: corrected as in a comparison, except for figures that a threshold names, which are
+ * tested individually. */
 static int judge_all(work *work)
 {
     tare__check *check = work->check;
@@ -190,7 +192,7 @@ static int judge_all(work *work)
     return status;
 }
 
-/* ---- thresholds that found nothing -------------------------------------------------------------------------- */
+/* ---- thresholds without a matching figure ------------------------------------------------------------------- */
 static bool names_some(const tare__threshold *threshold, const tare__figures *figures)
 {
     for (size_t i = 0; figures && i < figures->n; i++)
@@ -199,7 +201,7 @@ static bool names_some(const tare__threshold *threshold, const tare__figures *fi
     return false;
 }
 
-/* What was asked for and is not there must not pass. */
+/* A threshold for a missing figure must not pass. */
 static void add_missing(work *work)
 {
     for (size_t i = 0; i < work->options->n_thresholds; i++) {
@@ -223,7 +225,7 @@ static void add_missing(work *work)
     }
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------- */
+/* ---- entry points ------------------------------------------------------------------------------------------- */
 static int by_outcome(const void *left, const void *right)
 {
     const tare__check_row *a = left, *b = right;
@@ -236,7 +238,7 @@ static int by_outcome(const void *left, const void *right)
     return x != y ? (x < y) - (x > y) : strcmp(a->name, b->name);
 }
 
-/* A figure that has a value on one side only is not compared, and so has not passed either. */
+/* A figure with a value on one side only is not compared, so it cannot count as passed. */
 static bool could_fail(const tare__check_row *row)
 {
     return row->has_limit || row->outcome == TARE__OUTCOME_FAILED ||
@@ -321,7 +323,7 @@ void tare__check_free(tare__check *check)
         tare__arena_free(check->arena);
 }
 
-/* ---- running again ------------------------------------------------------------------------------------------ */
+/* ---- rerun -------------------------------------------------------------------------------------------------- */
 static const tare__check_row *same_row(const tare__check *check, const char *name)
 {
     for (size_t i = 0; i < check->n; i++)
@@ -335,7 +337,7 @@ static bool is_open(const tare__check_row *row)
     return row->outcome == TARE__OUTCOME_FAILED || row->outcome == TARE__OUTCOME_INCONCLUSIVE;
 }
 
-/* Another run of the same program has the same FLOPs, and no figure that was not there. */
+/* In a rerun of the same program, exact figures such as FLOPs and missing figures stay the same. */
 static bool can_differ(const tare__check_row *row)
 {
     return is_open(row) && row->head && !row->head->exact;
@@ -349,7 +351,7 @@ void tare__check_confirm(tare__check *check, const tare__check *again)
         const tare__check_row *second = can_differ(row) ? same_row(again, row->name) : NULL;
         if (!second || !second->head)
             continue;
-        row->decision = second->decision; /* what it rests on now; its figures belong to the other check */
+        row->decision = second->decision; /* now based on the rerun; its figures belong to the other check */
         row->broken = second->broken;
         if (is_open(second)) {
             row->outcome = second->outcome;
@@ -367,7 +369,7 @@ void tare__check_confirm(tare__check *check, const tare__check *again)
 
 bool tare__check_wants_again(const tare__check *check)
 {
-    bool many = check->base && check->base->runs > 1; /* else one run more is as inconclusive */
+    bool many = check->base && check->base->runs > 1; /* with a single run, another one is just as inconclusive */
     for (size_t i = 0; i < check->n; i++)
         if (can_differ(&check->rows[i]) && (many || check->rows[i].outcome == TARE__OUTCOME_FAILED))
             return true;
@@ -376,7 +378,7 @@ bool tare__check_wants_again(const tare__check *check)
 
 bool tare__check_passed(const tare__check *check)
 {
-    /* What compares nothing must not pass. */
+    /* A check that compares nothing must not pass. */
     return check->count[TARE__OUTCOME_FAILED] == 0 && check->gated > 0 && !check->unconfirmed;
 }
 

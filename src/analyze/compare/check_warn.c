@@ -1,4 +1,4 @@
-/* check_warn: what a reader of a check should know beside its rows, in sentences.
+/* check_warn: warnings that accompany the rows of a check, in sentences.
  * Owned by the calling thread.
  * Must not know how figures are tested, nor how sentences are shown. */
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "check.h"
 #include "compare.h"
 
-#define NOTES_MAX 4 /* of a side; its report has all */
+#define NOTES_MAX 4 /* per side; its report has all of them */
 
 static void warn(tare__check *check, const char *format, ...) TARE__PRINTF(2, 3);
 
@@ -35,7 +35,7 @@ static const char *known(const char *text)
     return text ? text : "not known";
 }
 
-/* What a trace lacks, its figures lack. */
+/* Data missing in a trace is also missing in its figures. */
 static void pass_on_notes(tare__check *check, const char *side, const tare__figures *figures)
 {
     for (size_t i = 0; i < figures->n_notes && i < NOTES_MAX; i++)
@@ -65,15 +65,15 @@ void tare__check_warn_of_sides(tare__check *check)
         pass_on_notes(check, "the baseline", base);
 }
 
-/* ---- how few there are -------------------------------------------------------------------------------------- */
-/* Of these a run has one value, so that with one run a side nothing can be significant. */
+/* ---- number of runs ----------------------------------------------------------------------------------------- */
+/* Figures with one value per run: with one run on each side, no change can be significant. */
 static bool is_single(const tare__check_row *row)
 {
     return row->gated && row->outcome != TARE__OUTCOME_ABSENT && row->base && row->head &&
            !row->head->exact && isnan(row->decision.p);
 }
 
-/* What is held against a limit, is exact, or has samples. */
+/* The figure has a limit, is exact, or has samples. */
 static bool is_able(const tare__check_row *row)
 {
     return row->has_limit || (row->gated && row->outcome != TARE__OUTCOME_ABSENT && !is_single(row));
@@ -109,7 +109,7 @@ static void explain_single(tare__check *check)
              singles, singles == 1 ? "" : "s", first, more, singles == 1 ? "has" : "have");
 }
 
-/* Few runs are the usual reason for not being sure, and the remedy is known. */
+/* Too few runs are the most common cause of inconclusive results; the advice is to make more. */
 void tare__check_advise(tare__check *check)
 {
     check->advice = check->n_warnings;
@@ -122,7 +122,7 @@ void tare__check_advise(tare__check *check)
              check->count[TARE__OUTCOME_INCONCLUSIVE], check->count[TARE__OUTCOME_INCONCLUSIVE] == 1 ? " is" : "s are");
 }
 
-/* One run as a baseline has no test against several: then it lies outside of all of them. */
+/* A baseline of one run cannot be tested against several: it has drifted if it lies outside all of them. */
 static bool has_drifted(const tare__check_row *row)
 {
     const tare__decision *decision = &row->decision;

@@ -1,4 +1,4 @@
-/* compare: matches figures by name, tests each pair, corrects for testing many, says what is only in one of them.
+/* compare: matches figures by name, tests each pair, corrects for multiple testing, lists figures on one side only.
  * Owned by the calling thread.
  * Must not know how a comparison is shown. */
 #include "compare.h"
@@ -30,7 +30,7 @@ tare__section tare__section_of(const char *name, const char **rest)
     static const struct {
         const char *start;
         tare__section section;
-        bool cut; /* the section says it */
+        bool cut; /* remove the prefix: the section says it already */
     } starts[] = {
         {"span:", TARE__SECTION_SPANS, true},       {"task:", TARE__SECTION_SPANS, false},
         {"request:", TARE__SECTION_SPANS, false},   {"track:", TARE__SECTION_SPANS, false},
@@ -50,7 +50,7 @@ tare__section tare__section_of(const char *name, const char **rest)
 }
 
 /* ---- one figure ------------------------------------------------------------------------------- */
-/* What is in a step costs in every step; what is not, by how often it ran as well. */
+/* A figure inside a step costs its change in every step; for others, the number of calls matters as well. */
 static double cost_of(const tare__figure *base, const tare__figure *head)
 {
     if (base->per && strcmp(base->per, "step") == 0)
@@ -63,7 +63,7 @@ static bool is_of_runs(const tare__figure *figure)
     return figure->per && strcmp(figure->per, "run") == 0;
 }
 
-/* Where the one lies among the others: how many of these are below it, less how many above, seen from base. */
+/* Position of a single value among several: the share of these below it minus the share above. */
 static double place_among(const tare__figure *many, double one)
 {
     double below = 0, above = 0;
@@ -86,7 +86,7 @@ static int compare_figure(tare__compared *row, const tare__comparison *made, con
         row->decision = *options->decision;
         return 0;
     }
-    /* A round in which a side has no value leaves no gap in its samples: they would be paired with those of others. */
+    /* A round without a value on one side leaves no gap in its samples: pairing would combine different rounds. */
     bool paired = options->paired && base->n_samples == made->base->runs && head->n_samples == made->head->runs;
     row->decision = tare__decide_figures(base, head, paired, &gate, scratch);
     if (tare__decide_ran_out(&row->decision, scratch))
@@ -99,8 +99,8 @@ static int compare_figure(tare__compared *row, const tare__comparison *made, con
     return 0;
 }
 
-/* What a user looks at first must not drown in a thousand spans: families, of which those of parts are corrected, each
- * by itself, for testing many. */
+/* Thousands of spans must not obscure the main figures: figures form families, and each family of parts is corrected
+ * separately for multiple testing. */
 static int adjust(tare__comparison *made, const tare__compare_options *options)
 {
     tare__decision **family = malloc((made->n + 1) * sizeof(tare__decision *));
@@ -131,7 +131,7 @@ static double size_of(double value)
     return isnan(value) ? -1 : fabs(value);
 }
 
-/* Costs of one unit can be put in order; the units of the whole are put in order of the figures themselves. */
+/* Costs are comparable only within one unit; sections with several units keep the order of the base figures. */
 static int by_section(const void *a, const void *b)
 {
     const tare__compared *left = a, *right = b;
@@ -154,7 +154,7 @@ static int by_total(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- entry point ------------------------------------------------------------------------------ */
 static int match(tare__comparison *made, const tare__compare_options *options)
 {
     const tare__figures *base = made->base, *head = made->head;
@@ -191,7 +191,7 @@ static int fill(tare__comparison *made, const tare__compare_options *options)
     qsort(made->rows, made->n, sizeof *made->rows, by_section);
     qsort(made->only_base, made->n_only_base, sizeof *made->only_base, by_total);
     qsort(made->only_head, made->n_only_head, sizeof *made->only_head, by_total);
-    return tare__compare_warn(made, options->paired); /* two commands on purpose */
+    return tare__compare_warn(made, options->paired); /* when paired, two commands were compared on purpose */
 }
 
 int tare__compare(const tare__figures *base, const tare__figures *head, const tare__compare_options *options,

@@ -1,4 +1,4 @@
-/* compare: two lists of figures, matched by name: what changed, by how much, and whether the data can show it.
+/* compare: two lists of figures, matched by name: what changed, by how much, and whether it is significant.
  * Owned by the calling thread; a comparison points into the two lists, which must outlive it.
  * Must not know files, nor how a comparison is shown. */
 #ifndef TARE_ANALYZE_COMPARE_H
@@ -7,7 +7,7 @@
 #include "decide.h"
 #include "figures.h"
 
-/* Where a figure is told, by its name; in this order. */
+/* The section of a figure, by its name; in the order of output. */
 typedef enum tare__section {
     TARE__SECTION_WHOLE, /* the run, its steps, the model */
     TARE__SECTION_SPANS,
@@ -21,16 +21,16 @@ typedef enum tare__section {
 typedef struct tare__compared {
     const tare__figure *base, *head;
     tare__section section;
-    const char *name;    /* without the word that its section says already */
-    tare__decision decision; /* the same one that a check has; where one run stands against several, `effect` says
-                                where it lies among them */
-    double cost;         /* what it adds to the run, in its unit; below 0: saves. NaN: not known */
+    const char *name;    /* without the prefix that its section implies */
+    tare__decision decision; /* the same decision as in a check; for one run against several, `effect` is its
+                              * position among them */
+    double cost;         /* cost added to the run, in its unit; below 0: saved. NaN: not known */
 } tare__compared;
 
 typedef struct tare__compare_options {
-    double min_change; /* smaller changes do not count; NaN: as a check has it (tare__decide_share), 0.01 of pairs */
-    bool paired;       /* run i of base and run i of head were made one after the other */
-    const char *decided; /* figure whose decision is made already, by rounds; NULL: none */
+    double min_change; /* ignore smaller changes; NaN: as in a check (tare__decide_share), 0.01 for pairs */
+    bool paired;       /* run i of base and run i of head ran consecutively */
+    const char *decided; /* figure whose decision was already made, by rounds; NULL: none */
     const tare__decision *decision;
 } tare__compare_options;
 
@@ -47,18 +47,18 @@ typedef struct tare__comparison {
     tare__arena *arena; /* private */
 } tare__comparison;
 
-/* What an interleaved comparison of two commands came to; NULL where there was none. */
+/* Result of an interleaved comparison of two commands; NULL: runs were compared. */
 typedef struct tare__compare_ab {
     const char *commands[2];
-    const char *figure;   /* that decided: "run.elapsed" */
-    size_t rounds, wanted; /* made; at most */
+    const char *figure;   /* the deciding figure: "run.elapsed" */
+    size_t rounds, wanted; /* completed; maximum */
     double change, low, high; /* of that figure; NaN: not known yet */
-    double p, level;      /* p, and what it has to be at most after this round; 0: too early */
+    double p, level;      /* p, and its maximum after this round; 0: too early */
     bool clear, interrupted;
     const char *answer;   /* a sentence */
 } tare__compare_ab;
 
-/* What is shown of a comparison. */
+/* A comparison as shown. */
 typedef struct tare__compare_view {
     const tare__comparison *comparison;
     tare__side baseline, candidate;
@@ -71,16 +71,16 @@ int tare__compare(const tare__figures *base, const tare__figures *head, const ta
                   tare__comparison **comparison);
 void tare__comparison_free(tare__comparison *comparison); /* NULL is fine */
 
-/* Fills its warnings, once all rows are judged. `chosen`: two commands on purpose. 0 or TARE_E_MEMORY. */
+/* Adds warnings, once all rows are judged. `chosen`: two commands compared on purpose. 0 or TARE_E_MEMORY. */
 int tare__compare_warn(tare__comparison *comparison, bool chosen);
-/* A sentence in `room` where load or waiting, not the program, may explain a change; NULL: nothing to say. */
+/* A sentence in `room` if load or waiting, rather than the program, may explain a change; else NULL. */
 const char *tare__compare_waiting(const tare__figures *base, const tare__figures *head, const char *const sides[2],
                                   char *room, size_t size);
 
 const char *tare__section_word(tare__section section); /* "whole", "spans", … */
-/* "negligible", "small", "medium", "large" (Romano and others 2006); NULL of NaN. */
+/* "negligible", "small", "medium", "large" (Romano et al. 2006); NULL for NaN. */
 const char *tare__effect_word(double cliffs_delta);
-/* The figure's section, and in *rest its name without the word that says so. */
+/* The figure's section, and in *rest its name without the prefix of that section. */
 tare__section tare__section_of(const char *name, const char **rest);
 
 #endif

@@ -1,4 +1,4 @@
-/* compare_warn: what a reader of a comparison should be careful about, in sentences.
+/* compare_warn: warnings that accompany a comparison, in sentences.
  * Owned by the calling thread.
  * Must not know how figures are tested, nor how sentences are shown. */
 #include <math.h>
@@ -11,9 +11,9 @@
 #include "compare.h"
 #include "decide.h"
 
-#define WAITING 1.15 /* elapsed time over CPU time: so much more than before is no chance */
-#define TAILS   1.10 /* a mean that changed by so much … */
-#define ALIKE   0.03 /* … beside a median that did by no more than this */
+#define WAITING 1.15 /* elapsed time over CPU time: an increase beyond this factor is not noise */
+#define TAILS   1.10 /* a mean that changed by this factor … */
+#define ALIKE   0.03 /* … while the median changed by at most this share */
 
 typedef struct warner {
     tare__comparison *made;
@@ -67,7 +67,7 @@ static void warn_of_data(warner *to, const char *side, const tare__figures *figu
         warn(to, "%s: %.900s", side, figures->notes[i]);
 }
 
-/* A busy machine makes a run wait for a CPU: it takes longer, and not more CPU time. */
+/* On a busy machine a run waits for a CPU: elapsed time increases, CPU time does not. */
 const char *tare__compare_waiting(const tare__figures *base, const tare__figures *head, const char *const sides[2],
                                   char *room, size_t size)
 {
@@ -104,14 +104,14 @@ static void warn_of_waiting(warner *to, const tare__comparison *made)
         warn(to, "%s", sentence);
 }
 
-/* Of several runs as one, `total` is that of a run and `n` is that of all. */
+/* In joined runs, `total` is per run and `n` is of all runs. */
 static double mean_of(const tare__figure *figure)
 {
     bool joined = figure->per && strcmp(figure->per, "run") == 0;
     return figure->total / ((double)figure->n / (joined ? (double)figure->n_samples : 1));
 }
 
-/* Medians do not see it when a few became far slower; means do. */
+/* A few much slower calls change the mean, but not the median. */
 static void warn_of_tails(warner *to, const tare__comparison *made)
 {
     for (size_t i = 0; i < made->n; i++) {

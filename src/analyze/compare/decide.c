@@ -13,7 +13,7 @@
 #define FLOOR_NS    1000.0
 #define FLOOR_BYTES 1048576.0
 
-/* ---- what the samples say ---------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------------- */
 static double value_of(const tare__measured *side)
 {
     return isnan(side->value) ? tare__median(side->samples, side->n) : side->value;
@@ -23,10 +23,10 @@ static double change_of(double base, double head)
 {
     if (base == head)
         return 0;
-    return (head - base) / fabs(base); /* from 0 it is infinite, with the sign of the change */
+    return (head - base) / fabs(base); /* infinite when base is 0, with the sign of the change */
 }
 
-/* NULL: no memory, or a value has no logarithm. */
+/* NULL: out of memory, or a value has no logarithm. */
 static double *logs_of(const tare__measured *side)
 {
     double *logs = malloc((side->n ? side->n : 1) * sizeof(*logs));
@@ -40,14 +40,14 @@ static double *logs_of(const tare__measured *side)
     return logs;
 }
 
-/* Hodges and Lehmann's shift of logarithms: its interval belongs to the test whose p is shown with it. It is of all
- * ratios and the change is of the medians: where they are so skewed that it lies outside, the interval is wider. */
+/* Hodges-Lehmann shift of logarithms: its interval matches the test whose p is shown. The shift is based on all
+ * ratios and the change on the medians: where skewed samples put the change outside the interval, it is widened. */
 static void find_interval(tare__decision *decision, const tare__measured *base, const tare__measured *head)
 {
     double *before = logs_of(base), *after = logs_of(head);
     if (before && after) {
         tare__estimate shift = tare__shift(before, base->n, after, head->n, CONFIDENCE);
-        decision->low = fmin(expm1(shift.low), decision->change); /* fmin passes over NaN */
+        decision->low = fmin(expm1(shift.low), decision->change); /* fmin ignores NaN */
         decision->high = fmax(expm1(shift.high), decision->change);
         if (isnan(shift.low) || isnan(shift.high))
             decision->low = decision->high = NAN;
@@ -59,7 +59,7 @@ static void find_interval(tare__decision *decision, const tare__measured *base, 
 static void test_pairs(tare__decision *decision, const tare__measured *base, const tare__measured *head)
 {
     tare__sequential pairs = tare__paired_test(base->samples, head->samples, base->n, CONFIDENCE);
-    if (isnan(pairs.ratio.value)) { /* values of 0 have no ratio */
+    if (isnan(pairs.ratio.value)) { /* pairs with 0 have no ratio */
         decision->asked.paired = false;
         return;
     }
@@ -81,7 +81,7 @@ static void test(tare__decision *decision, const tare__measured *base, const tar
     decision->adjusted = decision->p;
 }
 
-/* The smallest p that samples of these sizes can have: all of one above all of the other. */
+/* Compares with the smallest p possible for these sample sizes: all values of one side above all of the other. */
 bool tare__decide_can_tell(size_t n, size_t m, double p)
 {
     double share = 2; /* two-sided: 2 / C(n + m, n) */
@@ -93,7 +93,7 @@ bool tare__decide_can_tell(size_t n, size_t m, double p)
 
 static bool pairs_can_tell(size_t n, double p)
 {
-    return ldexp(2, -(int)(n < 1000 ? n : 1000)) <= p; /* all signs alike */
+    return ldexp(2, -(int)(n < 1000 ? n : 1000)) <= p; /* all signs are equal */
 }
 
 double tare__decide_floor(const char *unit)
@@ -153,7 +153,7 @@ bool tare__decide_is_beyond(const tare__decision *decision)
     return !isnan(decision->change) && beyond(decision) == TARE__WHY_SIGNIFICANT;
 }
 
-/* A lower bound says something where all that it may stand for lies on one side of the other figure. */
+/* A lower bound is conclusive only if its whole range lies on one side of the other figure. */
 static bool is_open(const tare__decision *decision)
 {
     const bool *bound = decision->asked.bound;
@@ -170,8 +170,8 @@ static bool is_significant(const tare__decision *decision)
     return decision->adjusted <= level_of(decision) && apart;
 }
 
-/* Steps of a run that competes for CPUs wait or do not, and their median may change by more than the whole run did:
- * by the square of that, as far as runs beside others have shown. */
+/* In a run that competes for CPUs, only some steps wait, so their median may change by more than the whole run does:
+ * by up to the square of that, as measured on loaded machines. */
 static bool is_explained(const tare__decision *decision)
 {
     double load = decision->asked.gate.load, factor = (1 + fabs(load)) * (1 + fabs(load));
@@ -202,7 +202,7 @@ static tare__why reason(const tare__decision *decision)
     return is_explained(decision) ? TARE__WHY_LOAD : TARE__WHY_SIGNIFICANT;
 }
 
-/* Which way it went, once it is known to matter. */
+/* Direction of a change that is known to matter. */
 static tare__verdict direction(double change, tare__better better)
 {
     if (better == TARE__NEITHER)
@@ -269,7 +269,7 @@ bool tare__decide_differs(const tare__decision *decision)
     return decision->verdict != TARE__VERDICT_SAME && decision->verdict != TARE__VERDICT_INCONCLUSIVE;
 }
 
-/* ---- many figures: of fifty that did not change, one has p below 0.02 --------------------------- */
+/* ---- multiple testing: of fifty unchanged figures, one has p < 0.02 ----------------------------- */
 static int by_p(const void *a, const void *b)
 {
     const tare__decision *left = *(tare__decision *const *)a, *right = *(tare__decision *const *)b;

@@ -1,4 +1,4 @@
-/* decide_figures: the rule for two figures of one name: their samples made alike, and what the gate of two lists is.
+/* decide_figures: applies the rule to two figures of one name: aligns their samples and determines the gate.
  * Pure functions; any thread.
  * Must not know what the decision is for. */
 #include <math.h>
@@ -17,7 +17,7 @@ bool tare__decide_same_machine(const tare__figures *base, const tare__figures *h
     return base->machine && head->machine && strcmp(base->machine, head->machine) == 0;
 }
 
-/* How many times as long as on an idle machine a run takes that competes for CPUs; 1 where that is not known. */
+/* Slowdown of a run that competes for CPUs, relative to an idle machine; 1 if not known. */
 static double stretched(const tare__figures *figures)
 {
     const tare__figure *wait = tare__figures_find(figures, "run.cpu_wait"),
@@ -34,7 +34,7 @@ double tare__decide_load(const tare__figures *base, const tare__figures *head)
     return more <= TARE__GATE_SHARE_WIDE ? 0 : after > before ? more : -more;
 }
 
-/* What that does to a figure: a rate falls where a time grows, memory stays. */
+/* The effect of load on a figure: times increase, rates decrease, memory is unchanged. */
 static double load_on(const char *unit, double load)
 {
     size_t length = strlen(unit);
@@ -65,7 +65,7 @@ tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *
 {
     const tare__figure *one = head ? head : base;
     bool exact = (!base || base->exact) && (!head || head->exact);
-    /* A kernel of 3 µs runs a million times: what it costs is not what one call takes. */
+    /* Parts have no floor: a kernel of 3 µs may run a million times, so that small changes per call matter. */
     bool part = tare__decide_family(one->name) == 1;
     return (tare__allowance){.share = exact ? 0 : share,
                              .floor = exact || part ? 0 : tare__decide_floor(one->unit),

@@ -1,4 +1,4 @@
-/* figures: lists of figures: made, joined, looked up, and made alike for a comparison.
+/* figures: lists of figures: creation, joining, lookup, and alignment for a comparison.
  * Owned by the calling thread.
  * Must not know files, nor how figures are shown. */
 #include "figures.h"
@@ -11,7 +11,7 @@
 #include "analyze/analyze.h"
 #include "stat/stat.h"
 
-/* ---- making ---------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------------- */
 tare__figures *tare__figures_new(const char *kind)
 {
     tare__arena *arena;
@@ -50,7 +50,7 @@ int tare__figures_note(tare__figures *figures, const char *sentence)
     return 0;
 }
 
-/* Means of `by` neighbours; what is left over at the end is left out. */
+/* Means of `by` consecutive samples; an incomplete last group is dropped. */
 static size_t coarsen(const double *from, size_t n, uint64_t by, double *into)
 {
     size_t made = (size_t)(n / by);
@@ -145,7 +145,7 @@ int tare__figures_set_machine(tare__figures *figures, const char *host, const ch
     if (!host && !cpu_model && !kernel)
         return 0;
     hash = mix(mix(mix(hash, host), cpu_model), kernel);
-    /* What the kernel keeps for itself differs a little from boot to boot. */
+    /* Memory reserved by the kernel varies slightly between boots. */
     snprintf(text, sizeof text, "%" PRIu32 " %.0f", cpus, memory_bytes >= 0 ? memory_bytes / 0x1p30 : 0.0);
     hash = mix(hash, text);
     snprintf(text, sizeof text, "%016" PRIx64, hash);
@@ -153,7 +153,7 @@ int tare__figures_set_machine(tare__figures *figures, const char *host, const ch
     return figures->machine ? 0 : TARE_E_MEMORY;
 }
 
-/* ---- several runs as one ----------------------------------------------------------------------------- */
+/* ---- joining runs ------------------------------------------------------------------------------------ */
 static bool is_new(const tare__figures *made, const tare__figure *figure)
 {
     return tare__intern_find(made->index, figure->name, strlen(figure->name)) == TARE__INTERN_NONE;
@@ -178,7 +178,7 @@ static int join_figure(const tare__figures *const *runs, size_t n, const tare__f
     joined.per = "run";
     joined.each = 1;
     joined.value = NAN; /* becomes their median */
-    joined.total = found ? total / (double)found : NAN; /* of one run: what is compared may have more or fewer */
+    joined.total = found ? total / (double)found : NAN; /* per run: the other side may have more or fewer runs */
     joined.samples = values;
     joined.n_samples = found;
     return tare__figures_add(into, &joined);
@@ -233,7 +233,7 @@ static int join_all(const tare__figures *const *runs, size_t n, double *values, 
     return status;
 }
 
-/* Models that were run stay models: what compares them must not take them for something else. */
+/* Joined models remain of kind "model", so that comparisons treat them as such. */
 static const char *kind_of(const tare__figures *const *runs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -254,7 +254,7 @@ int tare__figures_join(const tare__figures *const *runs, size_t n, tare__figures
     return status;
 }
 
-/* ---- two figures made alike -------------------------------------------------------------------------- */
+/* ---- alignment --------------------------------------------------------------------------------------- */
 static bool same_text(const char *a, const char *b)
 {
     return a && b && strcmp(a, b) == 0;

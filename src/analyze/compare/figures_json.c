@@ -1,4 +1,4 @@
-/* figures_json: reads lists of figures: the baseline file, or a report that has one in it. Trusts nothing it reads.
+/* figures_json: reads lists of figures: the baseline file, or a report that contains one. Validates all input.
  * Owned by the calling thread.
  * Must not know where the text comes from. */
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static int no_memory(parser *parser)
     return tare__fail(parser->error, TARE_E_MEMORY, "out of memory while reading %.200s", parser->name);
 }
 
-/* The next key of an object, in parser->key: 1; 0 at its end. */
+/* Reads the next key of an object into parser->key: 1; 0 at its end. */
 static int next_key(parser *parser)
 {
     tare__json_token token = tare__json_next(&parser->json);
@@ -167,7 +167,8 @@ static int take_samples(parser *parser, tare__figure *figure)
     return 0;
 }
 
-/* The value of a column that lies plainly in the row; what is made has its own way. Any other key is skipped. */
+/* Reads the value of a column stored directly in the row; computed columns are handled separately. Unknown keys are
+ * skipped. */
 static int take_column(parser *parser, const tare__table *table, void *row)
 {
     const tare__schema_column *column =
@@ -245,7 +246,7 @@ static int take_notes(parser *parser)
 
 static int take_object(parser *parser, bool inner);
 
-/* A list: the figures themselves. An object, in a report: it has them, with all that belongs to them. */
+/* A list contains the figures; an object, in a report, contains them together with their metadata. */
 static int take_figures(parser *parser, bool inner)
 {
     tare__json_token token = tare__json_next(&parser->json);
@@ -266,7 +267,7 @@ static int take_figures(parser *parser, bool inner)
     return 0;
 }
 
-/* It comes first: what a newer one changed is not read, and not called broken. */
+/* The version comes first, so that a newer format is rejected as such and not as malformed. */
 static int take_version(parser *parser)
 {
     int status = take_number(parser, &parser->version);
@@ -277,14 +278,14 @@ static int take_version(parser *parser)
     return status;
 }
 
-/* Keys of the object that has the figures. In a report the same words may mean something else, at the top. */
+/* Keys of the object that contains the figures. At the top of a report the same keys may have other meanings. */
 static int take_key(parser *parser, bool inner)
 {
     if (key_is(parser, "tare_baseline"))
         return take_version(parser);
     if (key_is(parser, "figures"))
         return take_figures(parser, inner);
-    if (isnan(parser->version)) /* it comes first in what is one */
+    if (isnan(parser->version)) /* a baseline begins with its version */
         return skip(parser, tare__json_next(&parser->json));
     if (key_is(parser, "notes"))
         return take_notes(parser);

@@ -1,4 +1,4 @@
-/* figures_model: a model's report as figures: what it costs, which is exact, and what it did when it was run.
+/* figures_model: figures of a model report: its static costs, which are exact, and its measurements.
  * Owned by the calling thread.
  * Must not know files, nor how figures are shown. */
 #include "analyze/analyze.h"

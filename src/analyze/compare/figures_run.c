@@ -36,7 +36,7 @@ static int add_run(tare__figures *into, const tare__analysis *from)
 {
     const tare__usage_table *usage = &from->usage;
     const value values[] = {
-        /* Of a run whose end is not known, it is the time that was recorded, not the time that it took. */
+        /* If the end of the run is not known, this is the recorded time, not the elapsed time. */
         {"run.elapsed", "ns", TARE__LOWER, from->run.finished && from->run.clock_known ? from->run.elapsed_ns : NAN},
         {"run.cpu", "ns", TARE__LOWER, usage->cpu_seconds * 1e9},
         {"run.cpu_wait", "ns", TARE__NEITHER, tare__cpu_wait_ns(from)},
@@ -59,7 +59,7 @@ static int add_traffic(tare__figures *into, const tare__usage_table *usage)
     return add_values(into, values, TARE__COUNT_OF(values));
 }
 
-/* ---- steps: how many, and what went through them ---------------------------------------------- */
+/* ---- steps: counts and throughput ------------------------------------------------------------- */
 static int add_steps(tare__figures *into, const tare__step_row *row, const char *word)
 {
     tare__text name = {0};
@@ -86,7 +86,7 @@ static int add_steps(tare__figures *into, const tare__step_row *row, const char 
     return status;
 }
 
-/* ---- what was sampled ------------------------------------------------------------------------- */
+/* ---- samples ---------------------------------------------------------------------------------- */
 static const char *const words[] = {
     [TARE__SAMPLED_SPAN] = "span",       [TARE__SAMPLED_STEP] = "step",       [TARE__SAMPLED_EPOCH] = "epoch",
     [TARE__SAMPLED_OPERATOR] = "operator", [TARE__SAMPLED_LAYER] = "layer",   [TARE__SAMPLED_KERNEL] = "kernel",
@@ -152,7 +152,7 @@ static const char *unit_word(tare__metric_unit unit)
     return (size_t)unit < TARE__COUNT_OF(units) ? units[unit] : "";
 }
 
-/* Processes, threads and CPUs have no counterpart in another run; what the machine did besides is not the run's. */
+/* Processes, threads and CPUs have no counterpart in another run; other activity of the machine is not the run's. */
 static bool is_comparable(const tare__metric_row *row)
 {
     return (row->subject == TARE__SUBJECT_TREE || row->subject == TARE__SUBJECT_GPU) && row->n_points &&
@@ -187,7 +187,7 @@ static int add_metric(tare__figures *into, const tare__metric_row *row)
     return status;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- entry point ------------------------------------------------------------------------------ */
 static int describe(tare__figures *into, const tare__run_table *run)
 {
     into->command = tare__figures_text(into, run->command);

@@ -1,4 +1,4 @@
-/* kept: what is made of runs that history keeps: where a figure's level changed, and ids. Any thread.
+/* kept: analysis of runs in the history: level changes of a figure, and ids. Any thread.
  * Must not know where runs are kept, nor how they are shown. */
 #include "kept.h"
 
@@ -11,7 +11,7 @@
 #include "tare.h"
 
 #define CHANGES_MAX 64u
-#define MAGNITUDE   0.02 /* a level that moved by less is of no interest to anybody */
+#define MAGNITUDE   0.02 /* smaller level changes are ignored */
 
 static size_t revision_length(const char *revision)
 {
@@ -26,7 +26,7 @@ static bool same_revision(const tare__kept_point *a, const tare__kept_point *b)
     return length && length == revision_length(b->revision) && memcmp(a->revision, b->revision, length) == 0;
 }
 
-/* Moves runs of one revision behind its first one. */
+/* Moves the runs of one revision next to its first one. */
 static int put_together(tare__kept_trend *trend)
 {
     tare__kept_point *ordered = malloc((trend->n + 1) * sizeof *ordered);
@@ -85,13 +85,13 @@ int tare__kept_find_changes(tare__kept_trend *trend)
     return status;
 }
 
-/* FNV-1a, then stirred (splitmix64's last step), so that near times give ids that are not near. */
+/* FNV-1a with splitmix64's finalizer, so that similar times give dissimilar ids. */
 static uint64_t mix(uint64_t state, const void *data, size_t bytes)
 {
     const unsigned char *at = data;
     for (size_t i = 0; i < bytes; i++)
         state = (state ^ at[i]) * 0x100000001b3u;
-    return (state ^ 0xff) * 0x100000001b3u; /* a text's end counts: ("ab", "c") is not ("a", "bc") */
+    return (state ^ 0xff) * 0x100000001b3u; /* include the end of a text: ("ab", "c") differs from ("a", "bc") */
 }
 
 static uint64_t stir(uint64_t x)

@@ -1,4 +1,4 @@
-/* kept: a run as history keeps it: who ran what, when, where, and how it ended. Its figures come beside it.
+/* kept: a run as stored in the history: user, command, time, place and exit status. Its figures are stored separately.
  * Owned by the calling thread; what a list points to lives in its arena.
  * Must not know where runs are kept, nor how they are shown. */
 #ifndef TARE_ANALYZE_KEPT_H
@@ -28,11 +28,11 @@ typedef struct tare__kept {
 typedef struct tare__kept_list {
     tare__kept *rows; /* newest first */
     size_t n;
-    unsigned id_digits; /* as many as tell the ids of this store apart, most likely */
+    unsigned id_digits; /* enough digits to make the ids of this store unique, most likely */
     tare__arena *arena;
 } tare__kept_list;
 
-/* One figure in the course of many runs, oldest first (runs of one revision together), and where its level changed. */
+/* One figure over many runs, oldest first (runs of one revision together), and where its level changed. */
 typedef struct tare__kept_point {
     char id[TARE__KEPT_ID_DIGITS + 1];
     const char *revision; /* NULL: not known */
@@ -41,11 +41,11 @@ typedef struct tare__kept_point {
     double value;
 } tare__kept_point;
 
-/* Runs of one revision: a change lies between revisions, never inside one. A run whose revision is not known, or whose
- * files differed from it, stands by itself. */
+/* Runs of one revision: a change lies between revisions, never within one. A run whose revision is not known, or
+ * whose files differed from it, is a separate group. */
 typedef struct tare__kept_group {
     size_t from, n;            /* points */
-    double value, least, most; /* the median, and how far its runs lie apart */
+    double value, least, most; /* the median, and the range of its runs */
 } tare__kept_group;
 
 typedef struct tare__kept_change {
@@ -58,7 +58,7 @@ typedef struct tare__kept_trend {
     int better; /* tare__better */
     tare__kept_point *points;
     size_t n;
-    tare__kept_group *groups; /* once changes were looked for */
+    tare__kept_group *groups; /* set once changes were searched for */
     size_t n_groups;
     tare__kept_change *changes;
     size_t n_changes;
@@ -66,14 +66,14 @@ typedef struct tare__kept_trend {
     tare__arena *arena;
 } tare__kept_trend;
 
-/* What a trend is of, in words. */
+/* Trends with their selection. */
 typedef struct tare__kept_trends {
     const tare__kept_trend *rows;
     size_t n;
-    const char *command, *machine; /* that all runs share; NULL: they may differ */
+    const char *command, *machine; /* common to all runs; NULL: they may differ */
 } tare__kept_trends;
 
-/* What is shown of one run. */
+/* One run as shown. */
 typedef struct tare__kept_run {
     const tare__kept *run;
     const struct tare__figures *figures;
@@ -82,14 +82,14 @@ typedef struct tare__kept_run {
 #define TARE__KEPT_WORD 64
 /* "2026-11-15T12:39:50.123456789Z"; NULL: not known */
 const char *tare__kept_iso(char out[TARE__KEPT_WORD], uint64_t ns);
-/* "worse", "better", or "" where neither is; `better` is a tare__better. */
+/* "worse", "better", or "" if neither; `better` is a tare__better. */
 const char *tare__kept_verdict(int better, double before, double after);
 
-/* Puts runs of one revision together, in order of their first one, and finds the changes between revisions. 0 or
+/* Groups runs by revision, in order of the first run of each, and finds the changes between revisions. 0 or
  * TARE_E_MEMORY. */
 int tare__kept_find_changes(tare__kept_trend *trend);
 
-/* The id of a run that has none of its own: from what tells it from others, the same each time. */
+/* Creates an id for a run without one, deterministically, from what identifies the run. */
 void tare__kept_make_id(const char *host, const char *command, const char *directory, uint64_t when_ns,
                         uint64_t salt, char id[TARE__KEPT_ID_DIGITS + 1]);
 

@@ -1,4 +1,4 @@
-/* threshold: reads what people allow a figure, and finds the figures it is meant for.
+/* threshold: parses the limits that users set for figures, and matches them to figures.
  * Pure functions; any thread.
  * Must not know where thresholds are written. */
 #include "threshold.h"
@@ -9,7 +9,7 @@
 
 #include "tare.h"
 
-#define SHARE_MAX 100.0 /* 10,000 %: more is a slip */
+#define SHARE_MAX 100.0 /* 10,000 %: more is a typing error */
 
 static int refuse(const char *what, const char *limit, tare__error *error)
 {
@@ -35,7 +35,7 @@ static bool is_duration(const char *unit)
     return false;
 }
 
-/* A number and what it counts, into the unit figures have. */
+/* A number with its unit, converted to the unit of figures. */
 static int read_limit(const char *limit, const char *what, double *value, char *unit, tare__error *error)
 {
     size_t digits = number_length(limit);
@@ -144,7 +144,7 @@ int tare__threshold_check(const tare__threshold *threshold, const char *unit, co
                       units[i].word, units[i].example);
 }
 
-/* The number of "25M" in a count: without the letter, which is multiplied with. 1: there is none. */
+/* The factor of the prefix in "25M", which is removed from `word`. 1: there is none. */
 static double take_prefix(char *word)
 {
     static const char letters[] = "KMGT";
@@ -176,7 +176,7 @@ int tare__threshold_parse_of(const char *word, const char *unit, const char *wha
     return 0;
 }
 
-/* Where a '*' was tried with too little, it is tried with one character more. */
+/* If matching fails after a '*', the '*' is extended by one character. */
 bool tare__threshold_names(const tare__threshold *threshold, const char *figure)
 {
     const char *pattern = threshold->name, *star = NULL, *tried = NULL;

@@ -1,4 +1,4 @@
-/* threshold: "step:5%", "latency:100ms", "throughput:1000samples/s": what people allow a figure.
+/* threshold: "step:5%", "latency:100ms", "throughput:1000samples/s": limits that users set for figures.
  * Pure functions; any thread.
  * Must not know where thresholds are written. */
 #ifndef TARE_ANALYZE_THRESHOLD_H
@@ -13,16 +13,16 @@
 #define TARE__THRESHOLD_UNIT_MAX 31u
 
 typedef enum tare__threshold_kind {
-    TARE__THRESHOLD_CHANGE, /* a share by which the figure may get worse */
-    TARE__THRESHOLD_LIMIT   /* what it must keep to: an upper bound where lower is better, else a lower one */
+    TARE__THRESHOLD_CHANGE, /* the share by which the figure may get worse */
+    TARE__THRESHOLD_LIMIT   /* an absolute bound: upper where lower is better, else lower */
 } tare__threshold_kind;
 
 typedef struct tare__threshold {
     char name[TARE__THRESHOLD_NAME_MAX + 1]; /* of the figure; '*' stands for any text */
     tare__threshold_kind kind;
     double value;                            /* change: 0.05 is 5 %; limit: in `unit` */
-    char unit[TARE__THRESHOLD_UNIT_MAX + 1]; /* of a limit: "ns", "bytes", "samples/s" as written; "": a number */
-    double floor;                            /* change: what it may change by in any case; NaN: none was said */
+    char unit[TARE__THRESHOLD_UNIT_MAX + 1]; /* of a limit: "ns", "bytes", "samples/s" as written; "": a plain number */
+    double floor;                            /* change: smaller absolute changes are allowed; NaN: not given */
     char floor_unit[TARE__THRESHOLD_UNIT_MAX + 1];
 } tare__threshold;
 
@@ -30,18 +30,18 @@ typedef struct tare__threshold {
  * 1000/s or 0.25. A name may have colons: the last one counts. `what` is for sentences ("--threshold"). 0, or
  * TARE_E_USAGE with a sentence; *threshold is then untouched. */
 int tare__threshold_parse(const char *word, const char *what, tare__threshold *threshold, tare__error *error);
-/* The same where name and limit are apart. */
+/* The same with separate name and limit. */
 int tare__threshold_parse_limit(const char *name, const char *limit, const char *what, tare__threshold *threshold,
                                 tare__error *error);
-/* The same of a limit for a figure in `unit`: "ns", "bytes", "/s" (a rate of samples, images, tokens or requests) or
- * "" (a count, in which K, M, G and T are powers of 1000). A change is refused. */
+/* The same for a limit of a figure in `unit`: "ns", "bytes", "/s" (a rate of samples, images, tokens or requests) or
+ * "" (a count, in which K, M, G and T are powers of 1000). A change is rejected. */
 int tare__threshold_parse_of(const char *word, const char *unit, const char *what, tare__threshold *threshold,
                              tare__error *error);
-/* Whether a parsed limit is one for a figure in `unit`, as above. 0, or TARE_E_USAGE with a sentence. */
+/* Checks that a parsed limit suits a figure in `unit`, as above. 0, or TARE_E_USAGE with a sentence. */
 int tare__threshold_check(const tare__threshold *threshold, const char *unit, const char *what, tare__error *error);
 bool tare__threshold_names(const tare__threshold *threshold, const char *figure);
-/* Whether a limit in this unit can be held against a figure in that one: the same unit, a rate said without what it
- * counts ("1000/s"), or a plain number, but not for time and bytes, of which it would be nanoseconds or bytes. */
+/* Whether a limit in this unit can apply to a figure in that one: the same unit, a rate without its noun ("1000/s"),
+ * or a plain number, except for times and bytes, where it would mean nanoseconds or bytes. */
 bool tare__threshold_fits(const char *limit_unit, const char *figure_unit);
 
 #endif

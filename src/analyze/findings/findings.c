@@ -1,6 +1,6 @@
-/* findings: runs the rules over the tables and puts what they found in order, worst first.
+/* findings: runs the rules over the tables and sorts the findings, worst first.
  * Owned by the thread that analyzes.
- * Must not know what any rule looks at. */
+ * Must not know what any rule checks. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 /* ---- writing a finding ----------------------------------------------------------------------- */
 tare__finding *tare__finding_add(findings *out, tare__severity severity)
 {
-    /* The last row is the spare: it is written again and again, and never shown. */
+    /* The last row is a spare: it is overwritten repeatedly, and never shown. */
     size_t at = out->n < FINDINGS_MAX - 1 ? out->n++ : FINDINGS_MAX - 1;
     tare__finding *finding = &out->rows[at];
     *finding = (tare__finding){.id = out->rule_id,
@@ -67,7 +67,7 @@ void tare__finding_figure(findings *out, tare__finding *finding, const char *nam
     figures[finding->n_figures++] = (tare__evidence){name, value, unit};
 }
 
-/* ---- values as people read them -------------------------------------------------------------- */
+/* ---- formatting of values -------------------------------------------------------------------- */
 shown tare__show_time(double ns)
 {
     shown result;
@@ -102,7 +102,7 @@ static const rule *rule_of(const findings *all, size_t row)
     return all->order[row] < tare__rule_count ? &tare__rule_table[all->order[row]] : NULL;
 }
 
-/* Severity, then what endangers the run, then gain, then the order of the rules. */
+/* Severity, then danger to the run, then gain, then the order of the rules. */
 static bool comes_before(const findings *all, size_t a, size_t b)
 {
     const tare__finding *x = &all->rows[a], *y = &all->rows[b];
@@ -151,8 +151,8 @@ static void move_place(size_t *places, size_t from, size_t to)
     places[to] = row;
 }
 
-/* A symptom that stands before its cause moves right behind it; one that the cause tells whole goes. The pairs
- * have no circles, so that a few rounds settle it. */
+/* A symptom listed before its cause moves directly after it; one that the cause covers completely is dropped. The
+ * pairs have no cycles, so a few rounds are enough. */
 static size_t put_causes_first(const findings *all, size_t *places, size_t n)
 {
     for (size_t round = 0; round < tare__rule_pair_count; round++) {

@@ -1,5 +1,5 @@
 /* rules: the built-in rules, their order, and which of them are symptoms of which. Constant; any thread.
- * A rule is one row here and one function in a rules_*.c beside this file; docs/FINDINGS.md tells each.
+ * A rule is one row here and one function in a rules_*.c beside this file; docs/FINDINGS.md describes each.
  * Must not know how findings are shown. */
 #include "rules.h"
 
@@ -75,7 +75,7 @@ const rule_pair tare__rule_pairs[] = {
     {"cpu-throttled", "threads-oversubscribed", false},
     {"threads-oversubscribed", "cpu-high", false},
     {"threads-oversubscribed", "shared-machine", true},
-    {"disk-bound", "shared-machine", false}, /* what the program can do about it goes before what it cannot */
+    {"disk-bound", "shared-machine", false}, /* causes that the program can fix come first */
     {"one-core", "shared-machine", false},
     {"disk-bound", "iowait", false},
     {"disk-bound", "disk-busy", false},

@@ -1,4 +1,4 @@
-/* rules_cpu: too little CPU, too many threads for it, one thread where many could run, others on the machine.
+/* rules_cpu: CPU limits, too many threads, a single busy thread, other load on the machine.
  * Owned by the thread that analyzes.
  * Must not know how CPU time was measured. */
 #include <math.h>
@@ -59,7 +59,7 @@ void tare__rule_throttled(findings *out, const tare__analysis *of)
     tare__finding_figure(out, finding, "cores_allowed", of->usage.cores_allowed, TARE__SHOW_CORES);
 }
 
-/* ---- all of it in use ------------------------------------------------------------------------ */
+/* ---- all CPUs in use ------------------------------------------------------------------------- */
 void tare__rule_cpu_high(findings *out, const tare__analysis *of)
 {
     curve curve;
@@ -73,7 +73,7 @@ void tare__rule_cpu_high(findings *out, const tare__analysis *of)
     if (!(high.share >= limit(LIMIT_HELD)))
         return;
     bool gpu = tare__any_gpu_used(of);
-    /* A container's limit holds on average over its period, and a job may be moved into one while it runs. */
+    /* A container's limit applies on average over its period, and a job may be moved into a container while it runs. */
     double mean = fmin(tare__curve_mean(&curve) / allowed, 1), held = fmin(high.mean / allowed, 1);
     tare__finding *finding = tare__finding_add(out, full && gpu ? TARE__WARNING : TARE__INFO);
     tare__finding_when(finding, &high);
@@ -151,7 +151,7 @@ void tare__rule_crowded(findings *out, const tare__analysis *of)
     tare__finding_figure(out, finding, "forced_switches", forced, TARE__SHOW_PER_S);
 }
 
-/* ---- one thread does it all ------------------------------------------------------------------ */
+/* ---- a single busy thread -------------------------------------------------------------------- */
 typedef struct busiest {
     const tare__metric_row *thread; /* its row of user time; NULL: threads were not sampled */
     double seconds, all_seconds;
@@ -175,7 +175,7 @@ static busiest busiest_of(const tare__analysis *of, tare__subject_kind subject)
     return found;
 }
 
-/* One thread has nearly all CPU time. Where threads were not looked at: a process with a single one. */
+/* One thread has nearly all CPU time. Where threads were not sampled: a process with a single thread. */
 static busiest single_thread(const tare__analysis *of)
 {
     busiest found = busiest_of(of, TARE__SUBJECT_THREAD);
@@ -192,11 +192,11 @@ static busiest single_thread(const tare__analysis *of)
 }
 
 typedef struct one_core_view {
-    const tare__metric_row *gpus[16]; /* how busy those are that the run uses */
+    const tare__metric_row *gpus[16]; /* utilization of the GPUs that the run uses */
     size_t n_gpus;
 } one_core_view;
 
-/* A thread that waits for a GPU at work spins: that is no work. */
+/* A thread that waits for a busy GPU spins, which does not count as work. */
 static bool gpu_works(const one_core_view *view, const curve_point *point)
 {
     for (size_t i = 0; i < view->n_gpus; i++)
@@ -205,7 +205,7 @@ static bool gpu_works(const one_core_view *view, const curve_point *point)
     return false;
 }
 
-/* By CPU time that it got: of a thread that others keep off its core nobody knows what it would have used. */
+/* By CPU time received: for a thread that is preempted, the CPU time it would have used is not known. */
 static bool is_one_core(const curve_point *point, const void *context)
 {
     return point->value >= limit(LIMIT_ONE_CORE_LEAST) && point->value <= limit(LIMIT_ONE_CORE_MOST) &&
@@ -222,7 +222,7 @@ static one_core_view view_of(const tare__analysis *of)
     return view;
 }
 
-/* Cores that the job could have had: what it used and what was idle, no more than it may use. */
+/* Cores available to the job: used and idle ones, at most the allowed number. */
 static double cores_free(const tare__analysis *of, double used)
 {
     const tare__metric_row *idle = tare__rows_first(of, TARE__M_CPU_IDLE, TARE__SUBJECT_SYSTEM);
@@ -263,7 +263,7 @@ void tare__rule_one_core(findings *out, const tare__analysis *of)
     if (!one.thread || !(alone.share >= limit(LIMIT_HELD)) || !(available >= alone.mean + limit(LIMIT_CORES_FREE)))
         return;
     bool is_thread = one.thread->subject == TARE__SUBJECT_THREAD;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* a chance, not a fault */
+    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* an opportunity, not a fault */
     tare__finding_when(finding, &alone);
     tare__finding_say(out, &finding->title, "One thread does the work: %s of %s in use", count(alone.mean).text,
                       cores(allowed).text);
@@ -293,7 +293,7 @@ void tare__rule_one_core(findings *out, const tare__analysis *of)
     tare__finding_figure(out, finding, is_thread ? "tid" : "pid", (double)one.thread->key, TARE__SHOW_COUNT);
 }
 
-/* ---- others on the machine ------------------------------------------------------------------- */
+/* ---- other load on the machine --------------------------------------------------------------- */
 /* Cores that other processes used. NaN: not known. */
 static double others_used(const tare__analysis *of, double own)
 {
@@ -310,14 +310,14 @@ static void say_others(findings *out, tare__finding *finding, const tare__analys
 }
 
 typedef struct contention {
-    double steal, waits; /* share of time in which some task waited for a CPU; NaN: the kernel does not tell */
+    double steal, waits; /* share of time in which a task waited for a CPU; NaN: not reported by the kernel */
     double used, wanted; /* cores; NaN: too few samples */
-    double could;        /* of those wanted: what the job may use */
+    double could;        /* of those wanted: allowed for the job */
     bool stolen, crowded;
 } contention;
 
-/* The job got less than it could have used, and others had it: by the kernel's account of waiting, and without that
- * account where others used CPUs of which none was idle. */
+/* The job got less CPU than it could have used, and others used it: by the kernel's pressure figures; without these,
+ * if others used CPUs while none was idle. */
 static contention contention_of(const tare__analysis *of)
 {
     curve own, want;
@@ -327,7 +327,7 @@ static contention contention_of(const tare__analysis *of)
         tare__curve_enough(&own) && tare__curve_enough(&want)) {
         found.used = tare__curve_mean(&own);
         found.wanted = tare__curve_mean(&want);
-        if (of->usage.threads_max >= 1) /* processes that come and go are counted at once here and there */
+        if (of->usage.threads_max >= 1) /* short-lived processes may be counted twice */
             found.wanted = fmin(found.wanted, of->usage.threads_max);
         found.could = fmin(found.wanted, of->usage.cores_allowed);
     }
@@ -344,14 +344,14 @@ static contention contention_of(const tare__analysis *of)
 void tare__rule_shared_machine(findings *out, const tare__analysis *of)
 {
     contention by = contention_of(of);
-    bool whole = isnan(by.used) && of->whole; /* steady state is too short to tell; the machine is the same */
+    bool whole = isnan(by.used) && of->whole; /* steady state is too short; the machine is the same */
     by = whole ? contention_of(of->whole) : by;
     double steal = by.steal, waits = by.waits, used = by.used, wanted = by.wanted;
     bool stolen = by.stolen, crowded = by.crowded;
     if (!stolen && !crowded)
         return;
     double gain = crowded ? (by.could - used) / fmax(by.could, 1) : steal; /* a thread's share of the time */
-    /* Nothing is wrong with the program: it is about how far its times can be trusted. */
+    /* The program is not at fault: the finding is about how reliable its times are. */
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
     if (stolen)
         tare__finding_say(out, &finding->title, "Shared machine: the hypervisor took %s of its CPU time",

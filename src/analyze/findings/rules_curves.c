@@ -1,6 +1,6 @@
 /* rules_curves: samples of a metric as a curve over time: sums, means, and where a condition holds.
  * Owned by the thread that analyzes.
- * Must not know what the rules make of it. */
+ * Must not know what the rules conclude from it. */
 #include <math.h>
 
 #include "rules.h"
@@ -29,7 +29,7 @@ static bool same_subject(const tare__metric_row *a, const tare__metric_row *b)
     return a->subject == b->subject && a->key == b->key && a->owner == b->owner;
 }
 
-/* Rows of a subject stand side by side. */
+/* Rows of one subject are adjacent. */
 const tare__metric_row *tare__rows_beside(const tare__analysis *of, const tare__metric_row *row,
                                           tare__metric metric)
 {
@@ -125,7 +125,7 @@ bool tare__curve_enough(const curve *curve)
     return curve->n >= limit(LIMIT_FEWEST_SAMPLES) && tare__curve_length(curve) >= limit(LIMIT_SHORTEST_RUN);
 }
 
-/* ---- stretches ------------------------------------------------------------------------------- */
+/* ---- intervals ------------------------------------------------------------------------------- */
 stretch tare__curve_where(const curve *curve, stretch_test *test, const void *context)
 {
     stretch all = {.share = NAN, .from_ns = NAN, .to_ns = NAN, .mean = NAN};
@@ -139,7 +139,7 @@ stretch tare__curve_where(const curve *curve, stretch_test *test, const void *co
         }
         all.held_ns += point->lasts;
         sum += point->value * point->lasts;
-        /* A hole of more than a sample ends a stretch: nobody knows what was there. */
+        /* A gap of more than one sample ends an interval: the values in it are not known. */
         if (isnan(from) || point->at - to > point->lasts) {
             from = point->at;
             all.times++;
@@ -183,7 +183,7 @@ void tare__finding_when(tare__finding *finding, const stretch *stretch)
     finding->to_ns = stretch->to_ns;
 }
 
-/* ---- of the program -------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 bool tare__cores_of(const tare__analysis *of, const tare__metric_row *user, curve *curve)
 {
     const tare__metric_row *system = tare__rows_beside(of, user, TARE__M_CPU_SYSTEM);
@@ -237,7 +237,7 @@ double tare__cores_taken(const tare__analysis *of)
         return of->whole ? tare__cores_taken(of->whole) : NAN; /* a short steady state: the machine is the same */
     double idle = mean_of(of, TARE__M_CPU_IDLE) + fmax(0, mean_of(of, TARE__M_CPU_IOWAIT));
     double others = mean_of(of, TARE__M_CPU_USER) + mean_of(of, TARE__M_CPU_SYSTEM) - tare__curve_mean(&own);
-    /* or the kernel does not tell */
+    /* or not reported by the kernel */
     bool waits = !(tare__pressure_of(of, TARE__M_PRESSURE_CPU) <= limit(LIMIT_PRESSURE_CPU));
     return waits && idle < limit(LIMIT_CORES_FREE) && others >= limit(LIMIT_WAITING_FOR_CPU) ? others : NAN;
 }
@@ -248,11 +248,11 @@ double tare__cpu_wait_ns(const tare__analysis *of)
     if (!tare__tree_cores(of, &own) || !tare__tree_curve(of, TARE__M_THREADS_RUNNING, &want) ||
         !tare__curve_enough(&own) || !tare__curve_enough(&want))
         return NAN;
-    double wanted = fmin(tare__curve_mean(&want), of->usage.cores_allowed); /* fmin passes over NaN */
+    double wanted = fmin(tare__curve_mean(&want), of->usage.cores_allowed); /* fmin ignores NaN */
     return fmax(0, wanted - tare__curve_mean(&own)) * of->run.elapsed_ns;
 }
 
-/* In a container the driver may not tell whose memory it is; only then does its growth stand for that. */
+/* In a container the driver may hide which process uses GPU memory; only then is its growth the criterion. */
 static bool gpu_processes_hidden(const tare__analysis *of)
 {
     for (size_t i = 0; i < of->n_metrics; i++)
@@ -286,7 +286,7 @@ bool tare__any_gpu_used(const tare__analysis *of)
     return tare__rows_first(of, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU_PROCESS) != NULL;
 }
 
-/* ---- of the machine -------------------------------------------------------------------------- */
+/* ---- the machine ----------------------------------------------------------------------------- */
 double tare__pressure_of(const tare__analysis *of, tare__metric metric)
 {
     const tare__metric_row *row = tare__rows_first(of, metric, TARE__SUBJECT_CONTAINER);

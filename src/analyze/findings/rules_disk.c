@@ -1,4 +1,4 @@
-/* rules_disk: a program that waits for disks, a disk that can do no more, a network that loses packets.
+/* rules_disk: a program that waits for disks, a saturated disk, a network that loses packets.
  * Owned by the thread that analyzes.
  * Must not know how any of it was measured. */
 #include <math.h>
@@ -10,7 +10,7 @@ static shown rate_of(double bytes, double elapsed_ns)
     return tare__show(bytes / (elapsed_ns / 1e9), TARE__SHOW_BYTES_PER_S);
 }
 
-/* What the job itself moved; NaN: not known. */
+/* Bytes read and written by the job itself; NaN: not known. */
 static double own_bytes(const tare__analysis *of)
 {
     return of->usage.disk_read_bytes + of->usage.disk_write_bytes;
@@ -23,7 +23,7 @@ static bool moves_much(const tare__analysis *of)
 
 /* ---- the program waits ----------------------------------------------------------------------- */
 
-/* Something waits and nothing runs. */
+/* Threads wait for a disk, and no more threads than these are running. */
 static bool only_waits(const curve_point *point, const void *context)
 {
     const tare__metric_row *running = context;
@@ -31,7 +31,7 @@ static bool only_waits(const curve_point *point, const void *context)
     return point->value >= 0.5 && !(runs > point->value);
 }
 
-/* Where the kernel keeps account of it, the pressure of this container tells the same without looking at ticks. */
+/* If the kernel reports it, the pressure of this container shows the same without samples of thread states. */
 static double container_pressure(const tare__analysis *of)
 {
     const tare__metric_row *row = tare__rows_first(of, TARE__M_PRESSURE_IO, TARE__SUBJECT_CONTAINER);
@@ -74,8 +74,8 @@ static void advise_disk(findings *out, tare__finding *finding, const tare__analy
                   "again.");
 }
 
-/* On a crowded machine a program that waits for a disk then waits for a CPU, and the disk's share of the run gets
- * small; of the time that is left when that is taken off it is not. */
+/* On a crowded machine a program that waits for a disk then waits for a CPU, so the disk's share of the run is
+ * small; its share of the time without waiting for a CPU is not. */
 static bool waits_by_ticks(const tare__analysis *of, const stretch *waits)
 {
     curve cores;
@@ -124,7 +124,7 @@ void tare__rule_disk_bound(findings *out, const tare__analysis *of)
     tare__finding_figure(out, finding, "written", of->usage.disk_write_bytes, TARE__SHOW_BYTES);
 }
 
-/* ---- the disk can do no more ----------------------------------------------------------------- */
+/* ---- the disk is saturated ------------------------------------------------------------------- */
 static double device_bytes(const tare__analysis *of, const tare__metric_row *busy)
 {
     const tare__metric_row *read = tare__rows_beside(of, busy, TARE__M_DISK_READ);
@@ -220,7 +220,7 @@ void tare__rule_network_errors(findings *out, const tare__analysis *of)
 void tare__rule_iowait(findings *out, const tare__analysis *of)
 {
     double share = tare__machine_share(of, TARE__M_CPU_IOWAIT);
-    /* It is the machine's: of a job that moves little it says nothing. */
+    /* iowait is of the whole machine: it is not relevant for a job that transfers little. */
     if (!(share > limit(LIMIT_IOWAIT)) || (isfinite(own_bytes(of)) && !moves_much(of)))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);

@@ -1,6 +1,6 @@
-/* rules_gpu: GPUs that wait, that are full, hot or broken. Only those that the run used.
+/* rules_gpu: GPUs that are idle, out of memory, hot or faulty. Only those that the run used.
  * Owned by the thread that analyzes.
- * Must not know NVML, but for the numbers of its throttle reasons. */
+ * Must not know NVML, except for the numbers of its throttle reasons. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -20,7 +20,7 @@ static const tare__metric_row *next_used(const tare__analysis *of, size_t *at, t
     return NULL;
 }
 
-/* From when on until when processes of the run were on it; all of the samples where that is not known. */
+/* The time in which processes of the run used the GPU; the whole sampled time if that is not known. */
 static void used_span(const tare__analysis *of, const tare__metric_row *gpu, double *from, double *to)
 {
     const tare__metric_row *row;
@@ -225,7 +225,7 @@ void tare__rule_gpu_errors(findings *out, const tare__analysis *of)
 }
 
 /* ---- heat ------------------------------------------------------------------------------------ */
-/* Least and largest of merged samples are real samples; their mean is none. */
+/* Minimum and maximum of merged samples are real samples; their mean is not. */
 static double hot_share(const tare__metric_row *row, double *from, double *to)
 {
     double hot = 0, all = 0;

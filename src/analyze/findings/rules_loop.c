@@ -1,6 +1,6 @@
 /* rules_loop: time in steps outside of loaders and phases of the model; time between steps; whether steps wait for a
  * GPU. Owned by the thread that analyzes.
- * Must not know how phases were noted. */
+ * Must not know how phases were recorded. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ typedef struct sums {
     double all_ns, named_ns, steps;
 } sums;
 
-/* Inside of a step, and of no phase of it: what is in a phase counts there. */
+/* Inside a step but outside its phases: time in a phase counts there. */
 static bool is_beside_phases(const tare__analysis *of, const tare__span_row *row)
 {
     for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent) {
@@ -22,7 +22,7 @@ static bool is_beside_phases(const tare__analysis *of, const tare__span_row *row
     return false;
 }
 
-/* False: no steps with phases, or too few to tell. */
+/* False: no steps with phases, or too few. */
 static bool sums_of(const tare__analysis *of, sums *sum)
 {
     *sum = (sums){0};
@@ -75,7 +75,7 @@ static bool say_line(findings *out, tare__finding *finding, const tare__analysis
     return line != NULL;
 }
 
-/* Beside the one that trains, at most. */
+/* Maximum number of Python threads besides the training thread. */
 static double python_threads(const tare__analysis *of)
 {
     for (size_t i = 0; i < of->n_counters; i++)
@@ -84,7 +84,7 @@ static double python_threads(const tare__analysis *of)
     return 0;
 }
 
-/* Where loading is done beside the training already, it is not the loading that is to be moved. */
+/* If loading already runs in the background, the advice must not be to move it there. */
 static void advise(findings *out, tare__finding *finding, const tare__analysis *of, bool line)
 {
     const char *what = line ? "that line" : "the code between the optimizer's step and the next forward";
@@ -140,8 +140,9 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
 
 /* ---- between steps --------------------------------------------------------------------------- */
 typedef struct between {
-    double all_ns, ns, longest_ns, gaps; /* from the first step to the last; of it in none, and not told elsewhere */
-    double forward_ns;                   /* of that: models computed */
+    double all_ns, ns, longest_ns, gaps; /* from the first step to the last; of that outside of steps, and not
+                                          * covered by other rules */
+    double forward_ns;                   /* of that: forward passes */
 } between;
 
 static between between_of(const tare__analysis *of)
@@ -149,7 +150,7 @@ static between between_of(const tare__analysis *of)
     between sum = {0};
     for (size_t i = 0; i < of->n_steps; i++) {
         sum.all_ns += of->steps[i].from_first_ns;
-        sum.ns += of->steps[i].between_ns - of->steps[i].between_told_ns; /* these have rules of their own */
+        sum.ns += of->steps[i].between_ns - of->steps[i].between_told_ns; /* these have separate rules */
         sum.forward_ns += of->steps[i].between_forward_ns;
         sum.longest_ns += of->steps[i].longest_gap_ns;
         sum.gaps += (double)of->steps[i].gaps;
@@ -166,8 +167,8 @@ static double gain_outside_steps(const tare__analysis *rank, const void *context
     return tare__beside_gpu(rank, sum.ns / fmax(rank->run.elapsed_ns, sum.all_ns));
 }
 
-/* One long gap is one evaluation, or a pause; it takes several to be the program's way. Steps of several names may lie
- * inside or beside each other, so that nobody knows what is between them. */
+/* A single long gap is an evaluation or a pause; only several gaps are a property of the program. Steps with several
+ * names may be nested or concurrent, so that the time between them is not known. */
 void tare__rule_outside_steps(findings *out, const tare__analysis *of)
 {
     between sum = between_of(of);
@@ -175,7 +176,7 @@ void tare__rule_outside_steps(findings *out, const tare__analysis *of)
     if (!of->run.clock_known || of->n_steps != 1 || (double)of->steps[0].count < limit(LIMIT_FEWEST_STEPS) ||
         sum.gaps < 2 || !(sum.ns - sum.longest_ns > limit(LIMIT_OUTSIDE_STEPS) * sum.all_ns))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* evaluating and collecting data are no faults */
+    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* evaluation and data collection are not faults */
     tare__finding_say(out, &finding->title, "%s of the time between the first and the last step is outside steps",
                       tare__show(share, TARE__SHOW_SHARE).text);
     tare__finding_say(out, &finding->evidence, "%s of %s went into no step and no DataLoader, between %s.",
@@ -206,8 +207,8 @@ static bool is_in_step(const tare__analysis *of, const tare__span_row *row)
     return false;
 }
 
-/* Steps that end before the GPU has done what they queued: the first ones do not wait at all, later ones for its
- * queue. */
+/* Steps that end before the GPU has finished the work they queued: the first steps do not wait at all, later ones
+ * wait for space in its queue. */
 bool tare__steps_only_queue(const tare__analysis *of)
 {
     double steps = 0, waits = 0;

@@ -1,4 +1,4 @@
-/* rules_memory: memory that grows, that is nearly out, that was swapped out.
+/* rules_memory: memory that grows, is nearly exhausted, or was swapped out.
  * Owned by the thread that analyzes.
  * Must not know how memory was measured. */
 #include <math.h>
@@ -6,8 +6,8 @@
 #include "rules.h"
 
 /* ---- growth ---------------------------------------------------------------------------------- */
-#define PARTS_MAX 48u /* the window is cut into so many for the trend … */
-#define RISES     8u  /* … and into so many to see whether it rises all along */
+#define PARTS_MAX 48u /* parts of the window for the trend … */
+#define RISES     8u  /* … and for the check that it rises throughout */
 
 typedef struct growth {
     double from_ns, to_ns; /* the window: without the warm-up */
@@ -45,8 +45,8 @@ static bool cut(const curve *curve, double from, double to, part *parts, size_t 
     return true;
 }
 
-/* What was allocated at once and kept rises once; what is given back again and again does not raise the least
- * value of a part; what was loaded at the start has stopped rising. */
+/* A single allocation that is kept rises once; memory that is freed repeatedly does not raise the minimum of a part;
+ * memory loaded at the start has stopped rising. */
 static bool rises_all_along(const curve *curve, double from, double to)
 {
     part parts[PARTS_MAX];
@@ -66,7 +66,7 @@ static bool find_growth(const curve *curve, growth *found)
     double x[PARTS_MAX], y[PARTS_MAX];
     if (curve->n < 4)
         return false;
-    /* The last sample may see a process that is being taken down. */
+    /* The last sample may be of a process that is exiting. */
     const curve_point *first = &curve->points[0], *last = &curve->points[curve->n - 2];
     double to = last->at + last->lasts;
     double from = first->at + limit(LIMIT_GROWTH_WARM_UP) * (to - first->at);
@@ -83,7 +83,7 @@ static bool find_growth(const curve *curve, growth *found)
         found->mean += parts[i].mean / (double)n;
     }
     found->trend = tare__trend_of(x, y, n);
-    found->grown = fmin(found->trend.slope * (to - from), last->value - parts[0].least); /* no more than was seen */
+    found->grown = fmin(found->trend.slope * (to - from), last->value - parts[0].least); /* at most as observed */
     return found->trend.low > 0 && found->trend.fit >= limit(LIMIT_GROWTH_FIT) &&
            rises_all_along(curve, from, to);
 }
@@ -95,7 +95,7 @@ static bool worth_telling(const growth *growth)
            (a_minute >= limit(LIMIT_GROWTH_A_MINUTE) && growth->grown >= limit(LIMIT_GROWTH_LEAST));
 }
 
-/* What is left to grow into; NaN: not known. */
+/* Memory left until the limit; NaN: not known. */
 static double room_left(const tare__analysis *of, const growth *growth)
 {
     double room = of->usage.memory_allowed_bytes - growth->last;
@@ -188,18 +188,18 @@ void tare__rule_memory_growth(findings *out, const tare__analysis *of)
             continue;
         if (find_growth(&curve, &growth) && worth_telling(&growth))
             tell_growth(out, of, metrics[i], &growth);
-        return; /* the better of the two is known: the other one says nothing more */
+        return; /* the more precise metric is known: the other one adds nothing */
     }
 }
 
-/* ---- nearly out ------------------------------------------------------------------------------ */
+/* ---- nearly exhausted ------------------------------------------------------------------------ */
 typedef struct most {
     double bytes, at_ns;
     const char *whose;
 } most;
 
-/* What counts against the limit. The sum over processes counts what they share several times, so that the
- * container's own account goes before it; that of files' caches is left out, since it gives way. */
+/* Memory that counts against the limit. The sum over processes counts shared memory several times, so the
+ * container's own figure has priority; the page cache is excluded, since it can be reclaimed. */
 static most most_memory(const tare__analysis *of)
 {
     const tare__metric_row *own = tare__rows_first(of, TARE__M_RSS_ANON, TARE__SUBJECT_CONTAINER);

@@ -1,12 +1,12 @@
-/* rules_profilers: the program has a profiler of its own, and it was at work: for how long, and where what it saw is.
+/* rules_profilers: a third-party profiler was active in the program: for how long, and where its output is.
  * Owned by the thread that analyzes.
- * Must not know how that was noted. */
+ * Must not know how that was recorded. */
 #include <math.h>
 #include <string.h>
 
 #include "rules.h"
 
-/* How many files, and the one told last. */
+/* The number of files, and the last one recorded. */
 static size_t files_of(const tare__analysis *of, const char *key, const char **last)
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
-/* rules_ranks: one process of a distributed job keeps the others waiting; what gains of several are together.
+/* rules_ranks: a slow process of a distributed job that others wait for; the combined gain of several ranks.
  * Owned by the thread that analyzes.
- * Must not know how ranks were told. */
+ * Must not know how ranks were determined. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,21 +8,21 @@
 #include "rules.h"
 
 /* ---- gains ----------------------------------------------------------------------------------- */
-#define COLD 0.1 /* of what is saved, at most: ranks that wait less find warm caches, and nobody has to wake them up */
+#define COLD 0.1 /* additional share of what is saved, at most: ranks that wait less have warm caches */
 
 typedef struct ranked {
     const tare__analysis *rank;
-    double from_ns, to_ns; /* its first and its last event */
-    double own, sum;       /* its gain; and with those of ranks that ran before it */
-    double bound;          /* of what the ranks gain that run beside it, and it among them */
+    double from_ns, to_ns; /* its first and last event */
+    double own, sum;       /* its gain; and including ranks that ran before it */
+    double bound;          /* of the gain of all ranks that run at the same time */
 } ranked;
 
 typedef struct passes {
     double total_ns;
-    double least_ns; /* if each of them were as fast as the fastest one */
+    double least_ns; /* if each pass were as fast as the fastest one */
 } passes;
 
-/* phase: NULL for all of them. */
+/* phase: NULL for all phases. */
 static passes passes_of(const tare__analysis *rank, const char *phase)
 {
     passes sum = {0};
@@ -36,8 +36,8 @@ static passes passes_of(const tare__analysis *rank, const char *phase)
     return sum;
 }
 
-/* Time in passes beyond as many of the fastest: in the backward pass it may be waiting for other ranks, which ends with
- * what keeps those; the others are slower after a wait, with cold caches. */
+/* Time in passes beyond that of the fastest one: in the backward pass it may be waiting for other ranks, which ends
+ * with the cause of their delay; other passes are slower after a wait, with cold caches. */
 static double waiting_ns(const tare__analysis *rank)
 {
     static const char *const phases[] = {"forward", "backward", "optimizer"};
@@ -57,15 +57,15 @@ static double waiting_share(const tare__analysis *rank)
 static ranked rank_at(const tare__analysis *rank, rank_gain *gain, const void *context)
 {
     ranked row = {.rank = rank, .from_ns = INFINITY, .to_ns = -INFINITY, .own = fmax(0, gain(rank, context))};
-    for (size_t i = 0; i < rank->n_threads; i++) { /* of a thread of which nothing was read it is NaN */
+    for (size_t i = 0; i < rank->n_threads; i++) { /* NaN for a thread without events, which fmin and fmax ignore */
         row.from_ns = fmin(row.from_ns, rank->threads[i].first_at_ns);
         row.to_ns = fmax(row.to_ns, rank->threads[i].last_at_ns);
     }
     return row;
 }
 
-/* Ranks wait for the slowest, and may take turns at that: a rank gains what it does itself, and what it waits for
- * others; all of them together no more than each of them does, one after the other. */
+/* Ranks wait for the slowest, which may be a different rank each time: a rank gains its own saving and its waiting
+ * for others; but at most the sum of the savings of all ranks. */
 static void bound_with_waiting(ranked *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -114,7 +114,7 @@ void tare__finding_gain(findings *out, tare__finding *finding, const tare__analy
 {
     const tare__analysis *most;
     finding->gain = tare__gain_of_ranks(of, gain, context, &most);
-    out->failed |= of->n_ranks && isnan(finding->gain); /* no memory */
+    out->failed |= of->n_ranks && isnan(finding->gain); /* out of memory */
     tare__finding_say(out, &finding->gain_how, "%s", how);
     if (most && most->processes->has_rank)
         tare__finding_say(out, &finding->gain_how, "(of rank %llu, which has most of it)",
@@ -125,8 +125,8 @@ void tare__finding_gain(findings *out, tare__finding *finding, const tare__analy
 }
 
 /* ---- the slowest ----------------------------------------------------------------------------- */
-/* What a rank does by itself in a step. Ranks wait for each other where gradients are summed up, in the backward
- * pass: with it, all of them would look alike. */
+/* Time per step that a rank computes. Ranks wait for each other where gradients are reduced, in the backward pass:
+ * including it would make all ranks look equal. */
 static double own_ns(const tare__process_row *row)
 {
     return (row->steps_ns - row->backward_ns) / (double)row->steps;
@@ -158,7 +158,7 @@ double tare__least_backward_ns(const tare__analysis *of)
     return least;
 }
 
-/* The median of all but the slowest; NaN: no memory, or nobody else. */
+/* The median of all but the slowest; NaN: out of memory, or there are no other ranks. */
 static double others_ns(const tare__analysis *of, const tare__process_row *slowest)
 {
     double *values = malloc((of->n_processes + 1) * sizeof *values);
@@ -173,8 +173,9 @@ static double others_ns(const tare__analysis *of, const tare__process_row *slowe
     return median;
 }
 
-/* Its backward passes, if it had as much to compute as the other rank: shorter by as much as its forward passes would
- * be. A rank with more data takes longer in both, but in the backward pass nobody can tell that from waiting. */
+/* Time of its backward passes if it had as much to compute as the other rank: reduced in the same proportion as its
+ * forward passes. A rank with more data takes longer in both, but in the backward pass that is indistinguishable
+ * from waiting. */
 static double backward_like(const tare__analysis *slowest, const tare__analysis *other)
 {
     double own = passes_of(slowest, "forward").total_ns / (double)slowest->processes->steps;
@@ -183,13 +184,13 @@ static double backward_like(const tare__analysis *slowest, const tare__analysis 
            (own > theirs ? theirs / own : 1);
 }
 
-/* A step of the job takes at least this once the slowest rank is as fast as the other: phases are as fast as the
- * fastest one seen, since nobody is waited for and caches are warm. */
+/* Lower bound of a step of the job once the slowest rank is as fast as the other: phases take as long as the fastest
+ * one seen, since there is no waiting and caches are warm. */
 static double fastest_step_ns(const tare__analysis *slowest, const tare__analysis *other)
 {
     passes all = passes_of(other, NULL), backward = passes_of(other, "backward");
     double steps = (double)other->processes->steps;
-    double outside = fmax(0, other->processes->steps_ns - all.total_ns); /* of phases: it stays */
+    double outside = fmax(0, other->processes->steps_ns - all.total_ns); /* outside of phases: unchanged */
     return (outside + all.least_ns - backward.least_ns) / steps +
            fmin(backward.least_ns / steps, backward_like(slowest, other));
 }

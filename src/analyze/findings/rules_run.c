@@ -1,13 +1,13 @@
-/* rules_run: how the run ended: killed for want of memory, by a signal, with a status; and spans that are missing.
+/* rules_run: how the run ended: out of memory, killed by a signal, exit status; and missing spans.
  * Owned by the thread that analyzes.
- * Must not know how any of it was found out. */
+ * Must not know how any of it was detected. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 
 #include "rules.h"
 
-/* ---- killed for want of memory --------------------------------------------------------------- */
+/* ---- killed: out of memory ------------------------------------------------------------------- */
 /* The process that grew most, and when. */
 static const tare__metric_row *who_grew(const tare__analysis *of)
 {
@@ -20,7 +20,7 @@ static const tare__metric_row *who_grew(const tare__analysis *of)
     return most;
 }
 
-/* How long the second half of its growth took: a job that was flat for hours and then grew is told so. */
+/* Duration of the second half of its growth: distinguishes a job that was flat for hours and then grew. */
 static double last_half_ns(const tare__metric_row *row)
 {
     double half = row->first + (row->max - row->first) / 2, from = row->from_ns;
@@ -54,7 +54,7 @@ static void say_who_grew(findings *out, tare__finding *finding, const tare__anal
         tare__finding_figure(out, finding, "rate", rate, TARE__SHOW_BYTES_PER_S);
 }
 
-/* Spans that never ended tell where it was. */
+/* Spans that never ended show where it was. */
 static void say_open_span(findings *out, tare__finding *finding, const tare__analysis *of)
 {
     const tare__span_row *inner = NULL;
@@ -66,12 +66,12 @@ static void say_open_span(findings *out, tare__finding *finding, const tare__ana
                           tare__show_name(inner->name).text);
 }
 
-/* What processes hold: caches of files fill a container to its limit as a matter of course. */
+/* Memory held by processes: the page cache regularly fills a container to its limit. */
 static double most_used(const tare__analysis *of)
 {
     const tare__metric_row *own = tare__rows_first(of, TARE__M_RSS_ANON, TARE__SUBJECT_CONTAINER);
     double most = own ? own->max : NAN;
-    most = fmax(most, of->usage.tree_rss_max_bytes); /* fmax takes the one that is a number */
+    most = fmax(most, of->usage.tree_rss_max_bytes); /* fmax ignores NaN */
     return fmax(most, of->usage.rss_peak_bytes);
 }
 
@@ -174,7 +174,7 @@ void tare__rule_exit_status(findings *out, const tare__analysis *of)
     tare__finding_figure(out, finding, "status", of->run.status, TARE__SHOW_COUNT);
 }
 
-/* ---- what is missing ------------------------------------------------------------------------- */
+/* ---- missing data ---------------------------------------------------------------------------- */
 void tare__rule_dropped(findings *out, const tare__analysis *of)
 {
     double dropped = (double)of->run.dropped_spans, share = dropped / (dropped + (double)of->run.spans);

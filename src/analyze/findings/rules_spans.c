@@ -1,4 +1,4 @@
-/* rules_spans: which operation takes the time; data loading, forward and backward as shares of the steps.
+/* rules_spans: operations that take most of the time; data loading, forward and backward as shares of the steps.
  * Owned by the thread that analyzes.
  * Must not know where spans come from. */
 #include <ctype.h>
@@ -9,13 +9,13 @@
 
 #include "rules.h"
 
-/* ---- phases: what names mean (docs/FINDINGS.md has this list) -------------------------------- */
+/* ---- phases: meaning of names (listed in docs/FINDINGS.md) ----------------------------------- */
 typedef enum phase { LOADING, FORWARD, BACKWARD, PHASES } phase;
 
-/* In small letters, without blanks and marks: data_loading, Data-Loading and dataLoading are one. */
+/* In lower case, without spaces and punctuation: data_loading, Data-Loading and dataLoading are the same. */
 static const struct {
     phase phase;
-    bool starts; /* the name only has to start so */
+    bool starts; /* match a prefix of the name */
     const char *name;
 } phase_names[] = {
     {LOADING, false, "dataloading"},
@@ -47,7 +47,7 @@ static const struct {
     {BACKWARD, false, "bwd"},
 };
 
-/* Only what stands behind the last '/' counts: "train/data_loading". */
+/* Only the part after the last '/' counts: "train/data_loading". */
 static void plain_name(const char *name, char out[64])
 {
     size_t n = 0;
@@ -58,7 +58,7 @@ static void plain_name(const char *name, char out[64])
     out[n] = '\0';
 }
 
-/* A span that says it is a phase may be called just "data". */
+/* A span of kind PHASE may be named just "data". */
 static phase phase_of(const char *name, uint32_t kind)
 {
     char plain[64];
@@ -115,9 +115,9 @@ static phase_time time_of(const tare__analysis *of, phase phase)
     return sum;
 }
 
-/* Loading between steps belongs to the loop as much as loading inside them; where steps load themselves, what is loaded
- * between them is for something else: an evaluation. Steps and loading together cannot take longer than the run unless
- * they overlap: what overlaps is hidden already. */
+/* Loading between steps belongs to the loop like loading inside them; but if steps load data themselves, loading
+ * between them is for something else: an evaluation. Steps and loading together exceed the run only if they overlap,
+ * and overlapping time is already hidden. */
 static double loading_share(const tare__analysis *of, const phase_time *time, double *lost_ns)
 {
     double outside = time->steps_ns > 0 && time->inside_ns > 0 ? 0 : time->outside_ns;
@@ -143,7 +143,7 @@ static bool long_enough(const tare__analysis *of)
     return of->run.clock_known && of->run.elapsed_ns >= limit(LIMIT_SHORTEST_SPANS);
 }
 
-/* Of a loop too short to have a steady state, the first iterations have the cost of startup. */
+/* In a loop too short for a steady state, the first iterations include the cost of startup. */
 static bool has_few_steps(const tare__analysis *of)
 {
     double steps = 0;
@@ -179,7 +179,7 @@ void tare__rule_loading(findings *out, const tare__analysis *of)
     double share = loading_share(of, &time, &lost_ns);
     if (!(share > limit(LIMIT_LOADING)))
         return;
-    /* Without steps most of a loop may lie outside of all spans. */
+    /* Without steps, most of a loop may be outside of all spans. */
     if (!has_steps(of) && !(lost_ns > limit(LIMIT_LOADING) * of->run.elapsed_ns))
         return;
     tare__finding *finding = tare__finding_add(out, TARE__WARNING);
@@ -220,7 +220,7 @@ static double gain_of_compute(const tare__analysis *rank, const void *context)
     return (time.steps_ns > 0 ? time.inside_ns : time.outside_ns) / fmax(rank->run.elapsed_ns, time.steps_ns);
 }
 
-/* Ranks end the backward pass together: what one takes longer there than another is waiting, which stays. */
+/* Ranks end the backward pass together: the additional time of one rank there is waiting, which remains. */
 static void without_waiting(findings *out, tare__finding *finding, const tare__analysis *of)
 {
     double least = of->n_ranks ? tare__least_backward_ns(of) / of->run.elapsed_ns : NAN;
@@ -232,7 +232,7 @@ static void without_waiting(findings *out, tare__finding *finding, const tare__a
                       "all of its time in the rank with the least of it (Amdahl's law): the other ranks wait in it");
 }
 
-/* Host time around asynchronous work is not its duration: where a GPU was used, these say nothing. */
+/* Host time of asynchronous work is not its duration: not applicable if a GPU was used. */
 static void check_compute(findings *out, const tare__analysis *of, phase phase, rule_limit which,
                             const char *what, const char *advice)
 {
@@ -290,9 +290,8 @@ static void free_operations(operations *all)
     free(all->kinds);
 }
 
-/* Self times by name, wherever in the tree. */
-/* Where a program tells its steps, these are what its time is about: what threads beside them do, above all wait,
- * is no cost of theirs. */
+/* If a program marks its steps, only time inside them counts: other threads, which mostly wait, add no cost to
+ * steps. */
 static bool in_a_step(const tare__analysis *of, const tare__span_row *row)
 {
     while (row->kind != TARE_KIND_STEP && row->kind != TARE_KIND_EPOCH) {
@@ -328,7 +327,7 @@ static bool add_up(const tare__analysis *of, operations *all)
     return true;
 }
 
-/* Has a rule of its own, and that one speaks of it. */
+/* Whether another rule covers it and has reported it. */
 static bool told_elsewhere(const findings *out, const tare__analysis *of, const char *name, uint32_t kind)
 {
     static const struct {
@@ -337,16 +336,16 @@ static bool told_elsewhere(const findings *out, const tare__analysis *of, const 
     } told[] = {{LOADING, "data-loading"}, {LOADING, "loader-bound"}, {LOADING, "single-worker"},
                 {FORWARD, "forward"}, {BACKWARD, "backward"}};
     if (strncmp(name, TARE__SYNC, strlen(TARE__SYNC)) == 0)
-        return true; /* waiting is no work: sync-points says what it is worth */
+        return true; /* waiting is not work: sync-points reports its gain */
     if (strncmp(name, TARE__WORKERS, strlen(TARE__WORKERS)) == 0)
         return tare__finding_has(out, "loader-bound") || tare__finding_has(out, "worker-restarts");
-    if (kind == TARE_KIND_STEP) /* its own time is that outside the model */
+    if (kind == TARE_KIND_STEP) /* its self time is outside of the model */
         return tare__finding_has(out, "outside-model");
-    if (kind == TARE_KIND_EPOCH) /* … and that of an epoch between its steps */
+    if (kind == TARE_KIND_EPOCH) /* … and that of an epoch is between its steps */
         return tare__finding_has(out, "outside-steps");
     phase phase = phase_of(name, kind);
     if (phase == LOADING && !tare__compute_is_idle(of))
-        return true; /* a GPU works meanwhile */
+        return true; /* hidden by the work of a GPU */
     for (size_t i = 0; phase != PHASES && i < out->n; i++)
         for (size_t j = 0; j < TARE__COUNT_OF(told); j++)
             if (told[j].phase == phase && strcmp(out->rows[i].id, told[j].id) == 0)
@@ -369,7 +368,7 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
     double share = all->self_ns[id] / all->all_ns;
     const char *name = tare__intern_text(all->names, id, NULL);
     bool frame = all->kinds[id] == TARE_KIND_STEP || all->kinds[id] == TARE_KIND_EPOCH;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* something has to take the time */
+    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* not a fault: one operation is always the largest */
     tare__finding_say(out, &finding->title, "%s accounts for %s of %s (self)", tare__show_name(name).text,
                       percent(share).text, of->n_steps || of->n_epochs ? "step time" : "span time");
     tare__finding_say(out, &finding->evidence,
@@ -402,7 +401,7 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
     tare__finding_figure(out, finding, "calls", (double)all->calls[id], TARE__SHOW_COUNT);
 }
 
-/* After the rules of the phases, whose news it does not repeat. A single name has nothing to stand out from. */
+/* Runs after the rules of the phases, whose findings it does not repeat. Needs at least two names to compare. */
 void tare__rule_operations(findings *out, const tare__analysis *of)
 {
     operations all;

@@ -1,4 +1,4 @@
-/* rules_startup: a run that is mostly startup, and what the program imported.
+/* rules_startup: a run dominated by startup, and the program's imports.
  * Owned by the thread that analyzes.
  * Must not know how phases were found. */
 #include <math.h>

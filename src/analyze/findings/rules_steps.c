@@ -1,4 +1,4 @@
-/* rules_steps: steps that differ, and a slow first one.
+/* rules_steps: variance of steps, and a slow first step.
  * Owned by the thread that analyzes.
  * Must not know what a step does. */
 #include <inttypes.h>
@@ -53,14 +53,14 @@ void tare__rule_first_step(findings *out, const tare__analysis *of)
     }
 }
 
-/* ---- steps that differ ----------------------------------------------------------------------- */
+/* ---- variance of steps ----------------------------------------------------------------------- */
 typedef struct slow {
     tare__slow_step steps[TARE__SLOWEST];
     size_t n;
     double excess_ns; /* beyond the median */
 } slow;
 
-/* The slowest without the first of all, and without the first of each rank, model or trial. */
+/* The slowest steps, except the first of all and the first of each rank, model or trial. */
 static slow slow_ones(const tare__step_row *row)
 {
     slow found = {.n = 0};
@@ -76,13 +76,13 @@ static slow slow_ones(const tare__step_row *row)
     return found;
 }
 
-/* Without the first, which may have begun behind its loading. */
+/* Without the first step, which may have begun after its loading. */
 static double fastest_of(const tare__step_row *row)
 {
     return row->rest_min_ns > 0 ? row->rest_min_ns : row->each.min_ns;
 }
 
-/* Timed ones but the first of all. */
+/* Timed steps except the first one. */
 static double rest_of(const tare__step_row *row)
 {
     return (double)row->timed - row->first_timed;
@@ -98,9 +98,9 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Slow ones that come at equal distances point at something done every so many steps. 0: they do not. Three random ones
- * have a common distance often enough: either there are no more than these in all steps at that distance, or as many
- * as are kept have it. A step of several ranks counts once. */
+/* Slow steps at equal distances suggest work done every n-th step. Returns n; 0: no pattern. Three random steps
+ * often have a common distance: so either nearly all steps at that distance must be slow, or nearly all of the
+ * slowest steps kept must have it. A step run by several ranks counts once. */
 static uint64_t distance_of(const slow *slow, const tare__step_row *row)
 {
     uint64_t divisor = 0, known[TARE__SLOWEST];
@@ -141,9 +141,9 @@ static void say_slow_ones(findings *out, tare__finding *finding, const slow *slo
     }
 }
 
-/* What steps took beyond the median, at most: all that they took, less what stays, at least. As much as its bin
- * begins at stays of each, up to the median, and the median of half of them. Faster ones make up for nothing.
- * Without bins, the mean beyond the median. */
+/* Upper bound of the time of steps beyond the median: their total minus a lower bound of what remains. At least the
+ * lower edge of its bin remains of each step, up to the median; at least the median remains of half of the steps,
+ * and the fastest of the others. Faster steps do not compensate. Without bins, the mean minus the median. */
 static double excess_of(const tare__step_row *row, double lost_ns)
 {
     const tare__step_bins *bins = &row->bins;
@@ -162,7 +162,7 @@ static double excess_of(const tare__step_row *row, double lost_ns)
     return fmax(lost_ns, bins->over ? excess : fmin(excess, high_excess));
 }
 
-/* Of the steps of a name, what they took beyond the median of the same process. */
+/* For the steps of a name, their time beyond the median of the same process. */
 static double gain_of_variance(const tare__analysis *rank, const void *name)
 {
     double saved = 0, all = 0;
@@ -231,7 +231,7 @@ void tare__rule_step_variance(findings *out, const tare__analysis *of)
         if (row->count < limit(LIMIT_FEWEST_STEPS) || slow.n == 0)
             continue;
         double slowest = slow.steps[0].duration_ns;
-        /* One hiccup in a million steps is no news: it has to cost something. */
+        /* A single slow step in a million is ignored: the excess must be significant. */
         bool costs = row->each.p95_ns > limit(LIMIT_STEP_TAIL) * row->each.p50_ns ||
                      slow.excess_ns > limit(LIMIT_STEP_EXCESS) * row->total_ns;
         if (slowest > limit(LIMIT_STEP_RATIO) * fastest_of(row) && slowest >= limit(LIMIT_STEP_SHORTEST) &&

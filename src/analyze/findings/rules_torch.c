@@ -1,13 +1,13 @@
-/* rules_torch: what phases and facts of a torch program tell: who waits for whom, and which faster way is left unused.
- * They read what the package tells under `tare run` (docs/TORCH.md) and nothing else.
- * Owned by the thread that analyzes. Must not know how it was told. */
+/* rules_torch: rules on phases and facts of torch programs: what waits for what, and which optimizations are not used.
+ * They read only what the package records under `tare run` (docs/TORCH.md).
+ * Owned by the thread that analyzes. Must not know how it was recorded. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "training.h"
 
-/* Where a fact was told of: " at FILE:LINE" behind `before`; "" where it has no place, since no line is certain. */
+/* Location of a fact: " at FILE:LINE" after `before`; "" if it has none, since then the line is not certain. */
 typedef struct place {
     char text[TARE__NAME_TEXT_MAX + 32];
 } place;
@@ -21,29 +21,29 @@ static place place_of(const char *before, const tare__fact_row *fact)
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
-/* How the loading is done, as far as that is known. */
+/* How data is loaded, as far as known. */
 typedef struct loading {
-    bool known;      /* a DataLoader told its workers; else the program loads by itself, or another way */
+    bool known;      /* a DataLoader recorded its workers; else the program loads data in another way */
     double workers;  /* 0: the training process loads */
-    double load_ns;  /* of one worker; measured where there are workers, else all of the waiting */
+    double load_ns;  /* of one worker; measured if there are workers, else all of the waiting time */
     double busy;     /* share of their time in which the workers load; NaN: not known */
-    double loaders;  /* that are asked for a batch of one step, each with workers of its own */
-    double starts_ns; /* in which workers are started and ended; none where they persist */
-    bool contended;  /* other processes take CPUs that the job could use */
-    int then;        /* workers to try; 0: their number is not what limits */
+    double loaders;  /* loaders that provide batches for one step, each with separate workers */
+    double starts_ns; /* time to start and stop workers; 0 if they are persistent */
+    bool contended;  /* other processes use CPUs that the job could use */
+    int then;        /* recommended number of workers; 0: their number is not the bottleneck */
 } loading;
 
-/* Time that the workers took for the batches of the steps: those of other loops over a loader are not told apart, so
- * each batch counts as the mean of all. NaN: not recorded. */
+/* Time that the workers took for the batches of the steps. Batches of other loops over a loader are not
+ * distinguished, so each batch counts as the mean of all. NaN: not recorded. */
 static double measured_load(const tare__analysis *of, const training *sum)
 {
     named loads = tare__sum_named(of, "load samples", false);
     return loads.calls > 0 ? loads.total_ns / loads.calls * fmin(sum->batches, loads.calls) : NAN;
 }
 
-/* As many workers as hide the loading behind the compute, within reason: as many as there are cores. Where that many
- * load all the time already, twice as many, which helps where loading waits for a disk or a network, and not where it
- * waits for a CPU that another process has. */
+/* The number of workers that hides loading behind compute, at most one per core. If that many are already loading
+ * all the time, twice as many: that helps if loading waits for a disk or a network, but not if it waits for a CPU
+ * used by another process. */
 static int workers_to_try(const loading *of, double compute_ns, double cores)
 {
     double enough = compute_ns > 0 ? ceil(of->load_ns / compute_ns) : INFINITY, most = fmax(2, fmin(floor(cores), 16));
@@ -54,7 +54,7 @@ static int workers_to_try(const loading *of, double compute_ns, double cores)
     return (int)fmin(fmax(enough, fmax(2, of->workers + 1)), most);
 }
 
-/* Waiting for workers to start and to end; what of it is inside waiting for a batch counts there. */
+/* Time waiting for workers to start and stop; the part inside waiting for a batch counts there. */
 static double starts_of(const tare__analysis *of, double *calls)
 {
     double ns = 0;
@@ -75,7 +75,7 @@ static loading loading_of(const tare__analysis *of, const training *sum)
     bool known = tare__fact_sum(of, "torch.loader.workers", &told);
     double cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
     loading found = {.known = known, .workers = known ? told.max : 0, .load_ns = sum->data_ns, .busy = NAN};
-    /* Batches of one backward pass: those of several are accumulated gradients. */
+    /* Batches per backward pass: several backward passes per step are gradient accumulation. */
     found.loaders = fmax(1, round(sum->batches / fmax(1, fmax(sum->steps, sum->backwards))));
     found.starts_ns = starts_of(of, &(double){0});
     found.contended = tare__kept_off_cpu(of) >= limit(LIMIT_WAITING_FOR_CPU);
@@ -111,17 +111,16 @@ static void say_workers(findings *out, tare__finding *finding, const loading *by
         tare__finding_say(out, &finding->evidence, "Other processes took CPU time that the job could have used.");
 }
 
-/* Who gives workers to a loader gives them to those of evaluations, too. These compute for no longer than all that is
- * neither a step nor such waiting. */
+/* More workers would presumably also be given to the loaders of evaluations. The compute time of these is at most
+ * the time outside of steps and outside of such waiting. */
 static double saved_aside(const tare__analysis *rank, const training *sum, const loading *by)
 {
     double rest_ns = fmax(0, rank->run.elapsed_ns - sum->steps_ns - sum->aside_ns);
-    bool known = by->then && by->workers == 0; /* all of the loading is waited for */
+    bool known = by->then && by->workers == 0; /* all of the loading time is waiting */
     return known ? tare__saved_by_workers(sum->aside_ns, rest_ns, sum->aside_ns, by->then) : sum->aside_ns;
 }
 
-/* Workers load while the program does something else between steps, until two batches of each are ready
- * (prefetch_factor). */
+/* Workers continue to load between steps, until two batches of each are ready (prefetch_factor). */
 static double loaded_between(const tare__analysis *rank, const training *sum, double load_ns)
 {
     double between_ns = 0, gaps = 0;
@@ -132,7 +131,7 @@ static double loaded_between(const tare__analysis *rank, const training *sum, do
     return sum->batches > 0 ? fmin(between_ns, gaps * 2 * load_ns / sum->batches) : 0;
 }
 
-/* The gain of more workers, where their number limits: else that of no waiting at all. */
+/* The gain of more workers if their number is the bottleneck; else the gain of eliminating all waiting. */
 static double gain_of_workers(const tare__analysis *rank, const void *context)
 {
     const loading *by = context;
@@ -161,7 +160,7 @@ static void predict_workers(findings *out, tare__finding *finding, const tare__a
     tare__finding_gain(out, finding, of, gain_of_workers, by, how);
 }
 
-/* The rank that waits longest, since the others wait for it; the tables themselves where they are of one process. */
+/* The rank that waits longest, since the others wait for it; the tables themselves if they are of one process. */
 static const tare__analysis *waits_longest(const tare__analysis *of, training *sum)
 {
     const tare__analysis *longest = of;
@@ -189,7 +188,7 @@ static void say_rank(findings *out, tare__finding *finding, const tare__analysis
                       tare__show_time(own->steps_ns).text);
 }
 
-/* Workers that are idle part of the time, or kept off their CPUs, are not made faster by more of them. */
+/* More workers do not help if workers are partly idle, or waiting for CPUs. */
 static void advise_loading(findings *out, tare__finding *finding, const tare__analysis *of, const loading *by)
 {
     if (by->known && by->then)
@@ -280,7 +279,7 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
         return;
     training own = sum;
     loading by = loading_of(waits_longest(of, &own), &own);
-    if (!by.then) /* one that has time left */
+    if (!by.then) /* the worker has idle time */
         return;
     by.then = 2;
     tare__finding *finding = tare__finding_add(out, TARE__INFO);
@@ -368,7 +367,7 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
 }
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
-/* Where each rank saves, they do so at once: the longest of them counts. */
+/* If every rank saves a checkpoint, they do so concurrently: the longest one counts. */
 static double gain_of_named(const tare__analysis *rank, const void *name)
 {
     return tare__beside_gpu(rank, tare__sum_named(rank, name, false).total_ns / rank->run.elapsed_ns);
@@ -417,8 +416,8 @@ static bool is_in_compute(const tare__analysis *of, const tare__span_row *row)
     return false;
 }
 
-/* Those that forward and backward call, each with all that it calls in turn: what an operator that calls others costs
- * is mostly theirs, and a loader's are none of the model's. */
+/* Outermost operators called by forward and backward, including the operators they call: most of the time of a
+ * composite operator is in its callees. Operators of loaders do not belong to the model. */
 static operators operators_in_steps(const tare__analysis *of)
 {
     operators sum = {0};
@@ -431,10 +430,10 @@ static operators operators_in_steps(const tare__analysis *of)
     return sum;
 }
 
-/* By the recorded operators; without them by autograd's nodes: one for each operator of the forward, and one more
- * that it stands for in the backward, for each backward of a step. The fastest step counts: others may have been kept
- * off their core. But where graphs differ it has the smallest one: the time of the backwards of the sampled graphs
- * counts. */
+/* Uses the recorded operators; without them the autograd nodes: each stands for one operator of the forward pass and
+ * one of the backward pass, for every backward pass of a step. The time is that of the fastest step, since others
+ * may have been preempted. But if graphs differ, the fastest step has the smallest graph: then the time of the
+ * backward passes of the sampled graphs is used. */
 void tare__rule_small_operators(findings *out, const tare__analysis *of)
 {
     training sum;
@@ -452,7 +451,7 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
         double mean_ns = sum.backward_ns / sum.backwards, sampled_ns = mean_ns;
         if (tare__fact_sum(of, "torch.graph.backward_seconds", &timed))
             sampled_ns = timed.mean * 1e9;
-        double cpu_ns = sampled_ns; /* better without the time in which it was kept off its core */
+        double cpu_ns = sampled_ns; /* CPU time is better: it excludes preemption */
         if (tare__fact_sum(of, "torch.graph.backward_cpu_seconds", &cpu))
             cpu_ns = cpu.mean * 1e9;
         each = cpu_ns * spent / sum.backward_ns / (2 * nodes->mean);
@@ -519,7 +518,8 @@ void tare__rule_fp32(findings *out, const tare__analysis *of)
                       "not predicted: it depends on the share of matrix products in the compute; measure it");
 }
 
-/* A backward graph is compiled at the first backward, after its forward: more time, but no other recompilation. */
+/* A backward graph is compiled at the first backward pass, after its forward graph: this takes additional time, but
+ * is not another recompilation. */
 static double recompiling_ns(const tare__analysis *of)
 {
     return tare__sum_named(of, "torch.recompile", false).total_ns +
@@ -532,8 +532,7 @@ static double gain_of_recompiling(const tare__analysis *rank, const void *contex
     return recompiling_ns(rank) / rank->run.elapsed_ns;
 }
 
-/* Counted over the whole run, since recompilations lengthen what then looks like startup; the gain is of steady
- * state. */
+/* Counted over the whole run, since recompilations extend the detected startup; the gain is of steady state. */
 void tare__rule_recompiles(findings *out, const tare__analysis *of)
 {
     const tare__analysis *whole = of->whole ? of->whole : of;
@@ -588,7 +587,7 @@ void tare__rule_unfused(findings *out, const tare__analysis *of)
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
-/* total += loss: the sum's history is that of all losses in it. */
+/* total += loss: the sum retains the graphs of all losses in it. */
 static void summed_losses(findings *out, const tare__analysis *of)
 {
     const tare__fact_row *fact = tare__fact_find(of, "torch.losses.summed");
@@ -631,7 +630,7 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
 {
     tare__fact_row nodes;
     if (!tare__fact_find(of, "torch.graph.retained"))
-        return; /* inputs grow, or models: no backward goes through an earlier step */
+        return; /* inputs or models grow: no backward pass goes through an earlier step */
     if (!tare__fact_sum(of, "torch.graph.nodes", &nodes) || nodes.count < 3 ||
         !(nodes.value > limit(LIMIT_GRAPH_GROWTH) * nodes.first) ||
         nodes.value != nodes.max || nodes.first != nodes.min)
@@ -660,7 +659,8 @@ static void say_setter(findings *out, tare__finding *finding, const tare__analys
                           place_of("", fact).text);
 }
 
-/* Known from the setting alone: however short the part of the run in which they crowd, it is the part that counts. */
+/* Derived from the setting alone: even if threads are oversubscribed only briefly, that part of the run is the one
+ * that matters. */
 void tare__rule_torch_threads(findings *out, const tare__analysis *of)
 {
     training sum;

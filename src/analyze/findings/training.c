@@ -1,4 +1,4 @@
-/* training: what spans and stack samples say of a training loop: its phases, spans by name, lines of the program.
+/* training: summarizes spans and stack samples of a training loop: its phases, spans by name, lines of the program.
  * Owned by the thread that analyzes.
  * Must not know any rule. */
 #include "training.h"
@@ -20,7 +20,7 @@ bool tare__span_is_in(const tare__analysis *of, const tare__span_row *row, uint3
     return false;
 }
 
-#define SITES_MAX 128u /* as many as are recorded; beyond, the last one has the others' time too */
+#define SITES_MAX 128u /* as many as are recorded; the last one also has the time of all further ones */
 
 static bool same_site(const tare__span_row *one, const tare__span_row *other)
 {
@@ -81,7 +81,7 @@ static void add_phase(training *sum, const tare__span_row *row)
         sum->backward_ns += row->total_ns;
         sum->backwards += (double)row->calls;
     } else if (strcmp(row->name, "optimizer") == 0)
-        sum->optimizer_ns += row->self_ns; /* a closure's phases are inside */
+        sum->optimizer_ns += row->self_ns; /* excludes the phases inside a closure */
     else if (strcmp(row->name, "copy") == 0) {
         sum->copy_ns += row->total_ns;
         sum->copied += number_on(row, "bytes");
@@ -114,7 +114,7 @@ bool tare__training_of(const tare__analysis *of, training *sum)
             between += in_epoch ? (double)row->calls : 0;
         }
     }
-    if (sum->data_ns == 0) { /* steps that the program marks behind the loader; else it is an evaluation's */
+    if (sum->data_ns == 0) { /* steps that the program marks after the loader; else loading is for an evaluation */
         sum->data_ns = between_ns;
         sum->batches = between;
         sum->steps_ns += between_ns;

@@ -1,5 +1,5 @@
-/* user_columns: values of the schema as a user's rules see them: a number with what it counts, a text, or yes and no.
- * A row of another table is the text that names it. Constant; any thread.
+/* user_columns: schema values as user rules see them: a number with its unit, a text, or a Boolean.
+ * A reference to a row of another table becomes the text that names it. Constant; any thread.
  * Must not know rules. */
 #include <math.h>
 #include <string.h>
@@ -40,7 +40,7 @@ const tare__table *tare__user_table(size_t index)
 {
     const tare__table *table;
     for (size_t i = 0; (table = tare__schema_table(i)); i++) {
-        bool own = strcmp(table->name, "findings") == 0 || strcmp(table->name, "notes") == 0; /* what rules make */
+        bool own = strcmp(table->name, "findings") == 0 || strcmp(table->name, "notes") == 0; /* output of rules */
         if (!own && index-- == 0)
             return table;
     }
@@ -62,7 +62,7 @@ const tare__schema_column *tare__user_column_find(const tare__table *table, cons
     return column && tare__user_type(column) != VALUE_NONE ? column : NULL;
 }
 
-/* What names a row; of one at the top, whose parent is none, nothing. */
+/* The text that names a row; absent for a top-level row, which has no parent. */
 static const char *label_of(tare__cells *cells, const tare__schema_column *column, const tare__value *value)
 {
     const tare__schema_column *label = tare__table_label(column->table);
@@ -92,7 +92,7 @@ value tare__user_cell(tare__cells *cells, const tare__schema_column *column, con
     case TARE__TYPE_COUNT: to.number = (double)from.count; break;
     default: break;
     }
-    if (unit == TARE__SHOW_SECONDS) /* times are ns, whatever a table holds */
+    if (unit == TARE__SHOW_SECONDS) /* times are ns, whatever the unit of the table */
         to.number *= 1e9;
     return to;
 }

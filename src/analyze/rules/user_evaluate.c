@@ -1,4 +1,4 @@
-/* user_evaluate: the user's rules over the rows of their tables: a finding for each row where the condition holds.
+/* user_evaluate: evaluates user rules over the rows of their tables: one finding for each row that matches.
  * Owned by the thread that analyzes.
  * Must not know how rules are written. */
 #include <math.h>
@@ -16,7 +16,7 @@ typedef struct place {
 } place;
 
 /* ---- expressions ----------------------------------------------------------------------------- */
-/* Patterns with * and ?; in time of the product of both lengths at the most. */
+/* Patterns with * and ?; time is at most the product of both lengths. */
 static bool is_like(const char *text, const char *pattern)
 {
     const char *star = NULL, *retry = NULL;
@@ -44,7 +44,7 @@ static truth truth_of(bool yes)
     return yes ? YES : NO;
 }
 
-/* What is absent compares as unknown, not as false: "not (x > 1)" must not hold of a missing x either. */
+/* An absent value compares as unknown, not as false: "not (x > 1)" must not hold for a missing x either. */
 static truth compare_texts(node_op op, const char *a, const char *b)
 {
     if (!a || !b)
@@ -96,7 +96,7 @@ static bool is_known(value value)
                                       : value.truth != UNKNOWN;
 }
 
-/* As deep as the parser let an expression be. */
+/* Recursion is bounded by the parser's limit on depth. */
 static value evaluate(const place *at, uint32_t index)
 {
     const user_node *node = &at->rules->nodes[index];
@@ -196,7 +196,7 @@ static const char *write_sentence(findings *out, const place *at, user_sentence 
     return keep(out, &text);
 }
 
-/* ---- evidence: the columns that the condition looks at, as they are in this row -------------- */
+/* ---- evidence: the columns that the condition reads, in this row ----------------------------- */
 static const tare__metric_unit figure_units[] = {
     [UNIT_ANY] = TARE__SHOW_COUNT,   [UNIT_COUNT] = TARE__SHOW_COUNT, [UNIT_TIME] = TARE__SHOW_SECONDS,
     [UNIT_BYTES] = TARE__SHOW_BYTES, [UNIT_SHARE] = TARE__SHOW_SHARE, [UNIT_CORES] = TARE__SHOW_CORES,

@@ -1,4 +1,4 @@
-/* user_lexer: words, numbers with units, texts and signs of a file of rules, with where each stands.
+/* user_lexer: splits a rules file into words, numbers with units, texts and signs, each with its position.
  * Owned by the thread that parses.
  * Must not know what they mean. */
 #include <math.h>
@@ -17,7 +17,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Columns are characters: bytes that go on with one do not count. */
+/* Columns count characters: UTF-8 continuation bytes are skipped. */
 static void step(lexer *lexer)
 {
     unsigned char c = (unsigned char)*lexer->at++;
@@ -48,7 +48,7 @@ static token start(const lexer *lexer, token_kind kind)
     return (token){.kind = kind, .at = lexer->at, .line = lexer->line, .column = lexer->column};
 }
 
-/* What is wrong goes on from the token as it was read: "'5parsecs' is not …". */
+/* The message continues after the token as read: "'5parsecs' is not …". */
 static token wrong(token token, const char *what)
 {
     token.kind = TOKEN_WRONG;
@@ -93,7 +93,7 @@ static bool find_unit(const char *name, size_t length, token *token)
     return false;
 }
 
-/* By hand: strtod follows the locale and knows more than a rule needs. */
+/* Parsed by hand: strtod depends on the locale and accepts more than a rule needs. */
 static double read_decimal(lexer *lexer)
 {
     double number = 0, scale = 1;
@@ -125,7 +125,7 @@ static token read_number(lexer *lexer)
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
-/* A text is not shown again. */
+/* The text itself is not repeated in the message. */
 static token wrong_text(token token, const char *what)
 {
     token.length = 0;

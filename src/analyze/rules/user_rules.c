@@ -1,5 +1,5 @@
-/* user_rules: reads a file of the user's own rules into expressions over tables, and checks all of it at once:
- * names, types, units. Nothing in such a file can be run, opened or called.
+/* user_rules: parses a file of user rules into expressions over tables, and checks all of it: names, types, units.
+ * Rules cannot execute, open or call anything.
  * Owned by the thread that parses. Must not know any row. */
 #include "user_rules.h"
 
@@ -12,8 +12,8 @@ typedef struct parser {
     token next;
     tare__rules *rules;
     tare__error *error;
-    const tare__table *table; /* of the rule under way; NULL: not yet named */
-    size_t first_node;       /* of the expression under way */
+    const tare__table *table; /* of the rule being parsed; NULL: not yet named */
+    size_t first_node;       /* of the expression being parsed */
     unsigned depth;
     int status;
 } parser;
@@ -40,7 +40,7 @@ static void fail_memory(parser *parser)
                                     parser->rules->name);
 }
 
-/* A token as a sentence may show it: short, on one line. */
+/* A token as shown in messages: short, on one line. */
 typedef struct quoted {
     char text[64];
 } quoted;
@@ -117,7 +117,7 @@ static uint32_t add_node(parser *parser, user_node node, const token *at)
 
 static uint32_t parse_or(parser *parser);
 
-/* Text between quotes with its escapes undone. */
+/* Text between quotes with its escapes resolved. */
 static const char *unescape(parser *parser, const token *token)
 {
     char plain[USER_TEXT_MAX + 1];
@@ -273,7 +273,7 @@ static uint32_t parse_signed(parser *parser)
     return node;
 }
 
-/* Operators of one rank, from the left: operands by `inner`. */
+/* Operators of equal precedence, left associative: operands are parsed by `inner`. */
 static uint32_t parse_chain(parser *parser, uint32_t (*inner)(struct parser *), const char *signs, node_op first)
 {
     uint32_t left = inner(parser);
@@ -437,8 +437,8 @@ static piece_format parse_format(parser *parser, const token *at, const char *na
     return AS_IT_IS;
 }
 
-/* What stands between braces: an expression, and behind a colon how it is shown. Places in it are told as that of
- * the text. */
+/* The content of braces: an expression and, after a colon, its format. Errors are reported at the position of the
+ * text. */
 static void parse_value(parser *parser, const token *text, const char *from, const char *end)
 {
     const char *colon = memchr(from, ':', (size_t)(end - from));
@@ -469,7 +469,7 @@ static void parse_pieces(parser *parser, const token *at, const char *text)
         text += plain;
         if (text == end)
             break;
-        if (text[0] == text[1]) { /* {{ and }} stand for themselves */
+        if (text[0] == text[1]) { /* {{ and }} are escaped braces */
             add_plain(parser, text, 1);
             text += 2;
             continue;
@@ -576,7 +576,7 @@ static const struct {
     {"severity", parse_severity, 0},
 };
 
-/* One clause; false: here stands none. */
+/* Parses one clause; false: there is none here. */
 static bool parse_clause(parser *parser, user_rule *rule, unsigned *seen)
 {
     for (size_t i = 0; i < TARE__COUNT_OF(clauses); i++) {

@@ -1,31 +1,31 @@
-/* user_rules: what a file of the user's own rules becomes; shared by its parser and its evaluation.
- * Owned by whoever parsed it; read only afterwards, by any thread.
+/* user_rules: the parsed form of a file of user rules; shared by its parser and its evaluation.
+ * Owned by the caller that parsed it; then read-only, from any thread.
  * Must not know findings. */
 #ifndef TARE_ANALYZE_USER_RULES_H
 #define TARE_ANALYZE_USER_RULES_H
 
 #include "analyze/schema/schema.h"
 
-/* Bounds of a file; beyond them it is refused with a sentence. */
+/* Limits of a file; beyond them it is rejected with a sentence. */
 #define USER_BYTES_MAX ((size_t)256 << 10)
 #define USER_RULES_MAX 256u
 #define USER_NODES_MAX 512u  /* of one expression */
 #define USER_DEPTH_MAX 64u   /* of parentheses, not and signs */
 #define USER_TEXT_MAX 1000u  /* bytes between quotes */
-#define USER_PER_RULE 10u    /* findings of one rule; more rows are counted */
+#define USER_PER_RULE 10u    /* findings per rule; further rows are only counted */
 
 /* ---- values ---------------------------------------------------------------------------------- */
 typedef enum value_type { VALUE_NONE, VALUE_NUMBER, VALUE_TEXT, VALUE_TRUTH } value_type;
 
-/* What a number counts. Times are ns, whatever a table holds. */
+/* The unit of a number. Times are ns, whatever the unit of the table. */
 typedef enum value_unit {
-    UNIT_ANY,   /* differs from row to row: of metrics */
-    UNIT_COUNT, /* or a plain number, which goes with all */
+    UNIT_ANY,   /* given by the row: for metrics */
+    UNIT_COUNT, /* or a plain number, compatible with all */
     UNIT_TIME,
     UNIT_BYTES,
     UNIT_SHARE,
     UNIT_CORES,
-    UNIT_RATE   /* a second */
+    UNIT_RATE   /* per second */
 } value_unit;
 
 typedef enum truth { UNKNOWN = -1, NO = 0, YES = 1 } truth;
@@ -39,9 +39,9 @@ typedef struct value {
 } value;
 
 /* ---- tables and columns (user_columns.c) ----------------------------------------------------- */
-const tare__table *tare__user_table(size_t index); /* those that rules may name; NULL: past the last */
+const tare__table *tare__user_table(size_t index); /* those that rules may use; NULL: past the last */
 const tare__table *tare__user_table_find(const char *name, size_t length);
-/* NULL: there is none, or its values are not single ones. */
+/* NULL: not found, or its values are lists. */
 const tare__schema_column *tare__user_column_find(const tare__table *table, const char *name, size_t length);
 value_type tare__user_type(const tare__schema_column *column);
 value_unit tare__user_unit(const tare__schema_column *column);
@@ -106,7 +106,7 @@ typedef enum token_kind { TOKEN_END, TOKEN_NAME, TOKEN_NUMBER, TOKEN_TEXT, TOKEN
 
 typedef struct token {
     token_kind kind;
-    const char *at; /* of a text: what stands between the quotes, escapes as written */
+    const char *at; /* of a text: the content of the quotes, escapes as written */
     size_t length;
     uint32_t line, column;
     double number;

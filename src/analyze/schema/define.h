@@ -1,4 +1,4 @@
-/* define: short words for columns and tables, for the files that list them. Included by those only.
+/* define: macros for the files that define columns and tables. Included by those only.
  * Constant; any thread.
  * Must not know output formats. */
 #ifndef TARE_ANALYZE_SCHEMA_DEFINE_H
@@ -8,20 +8,20 @@
 
 #include "schema.h"
 
-/* The tables of a report, in their order. A new one is a line here, and its array in one of the report_*.c. */
+/* The tables of a report, in order. To add one, add a line here and its array in one of the report_*.c. */
 #define TARE__REPORT_TABLES(X) \
     X(run) X(notes) X(own) X(usage) X(phases) X(findings) X(groups) \
     X(spans) X(steps) X(epochs) X(operators) X(modules) X(aggregates) X(counters) \
     X(marks) X(facts) X(tracks) X(threads) X(processes) X(metrics)
 #define TARE__DECLARE_TABLE(name) extern const tare__table tare__table_##name;
 TARE__REPORT_TABLES(TARE__DECLARE_TABLE)
-/* Tables inside of tables of several documents. */
+/* Tables nested in tables of several documents. */
 extern const tare__schema_column tare__sentence_columns[1]; /* of a const char * */
 #define TARE__BASELINE_COLUMNS 11u
 extern const tare__schema_column tare__baseline_columns[TARE__BASELINE_COLUMNS]; /* of tare__figures */
 extern const tare__table tare__table_sentences, tare__table_peaks;
 
-/* ---- values that are made -------------------------------------------------------------------------- */
+/* ---- computed values ------------------------------------------------------------------------------- */
 #define MADE(name, row_type, expression)                                     \
     static tare__value name(tare__cells *cells, const void *at, size_t index) \
     {                                                                        \
@@ -40,12 +40,12 @@ static inline const char *tare__word(const char *const *words, size_t n, size_t 
 /* ---- columns --------------------------------------------------------------------------------------- */
 #define AT(member)            offsetof(R, member)
 #define C(member, how, in, ...) {#member, TARE__STORED_##how, TARE__SHOW_##in, .at = AT(member), .meaning = __VA_ARGS__}
-/* Under another name than the member's. */
+/* With a name that differs from the member's. */
 #define N(named, member, how, in, ...)                                                       \
     {                                                                                        \
         named, TARE__STORED_##how, TARE__SHOW_##in, .at = AT(member), .meaning = __VA_ARGS__ \
     }
-/* Made by a function. */
+/* Computed by a function. */
 #define M(named, how, in, function, ...) \
     {named, TARE__STORED_MADE_##how, TARE__SHOW_##in, .make = function, .meaning = __VA_ARGS__}
 #define L(named, how, member, counted, of, ...)                                                                 \
@@ -53,7 +53,7 @@ static inline const char *tare__word(const char *const *words, size_t n, size_t 
         named, TARE__STORED_##how, TARE__SHOW_NOTHING, .at = AT(member), .count_at = AT(counted), .table = &of, \
                                                        .meaning = __VA_ARGS__                                   \
     }
-/* In the struct that a pointer in the row leads to. */
+/* In a struct that a pointer in the row refers to. */
 #define T(named, pointer, type, member, how, in, ...)                                                      \
     {                                                                                                      \
         named, TARE__STORED_##how, TARE__SHOW_##in, .through = AT(pointer) + 1, .at = offsetof(type, member), \
@@ -62,7 +62,7 @@ static inline const char *tare__word(const char *const *words, size_t n, size_t 
 #define TABLE(named, of_shape, columns_of, row, what) \
     {.name = named, .shape = TARE__SHAPE_##of_shape, .meaning = what, .columns = columns_of, \
      .n_columns = TARE__COUNT_OF(columns_of), .row_bytes = sizeof(row)}
-/* … of a document that is about `of`. */
+/* … of a document about `of`. */
 #define ROWS_IN(named, columns_of, row, of, member, counted, what) \
     {.name = named, .shape = TARE__SHAPE_ROWS, .meaning = what, .columns = columns_of, \
      .n_columns = TARE__COUNT_OF(columns_of), .row_bytes = sizeof(row), .at = offsetof(of, member), \
@@ -79,7 +79,8 @@ static inline const char *tare__word(const char *const *words, size_t n, size_t 
     {.name = named, .shape = TARE__SHAPE_SINGLE, .meaning = what, .columns = columns_of, \
      .n_columns = TARE__COUNT_OF(columns_of), .at = offsetof(tare__analysis, member)}
 
-/* On pages: with the column before it; in the data of the page of a run, not in its tables; not there at all. */
+/* On pages: in the cell of the preceding column; in the data of the page of a run, but not in its tables; not at
+ * all. */
 #define UNDER       .page = TARE__PAGE_UNDER
 #define HIDDEN      .page = TARE__PAGE_HIDDEN
 #define NOT_IN_PAGE .page = TARE__PAGE_NOT

@@ -1,4 +1,4 @@
-/* doctor: what can be measured on a machine: the tables of `tare doctor`.
+/* doctor: the tables of `tare doctor`: what can be measured on a machine.
  * Constant; any thread.
  * Must not know output formats. */
 #include "define.h"

@@ -1,4 +1,4 @@
-/* figures: tables of the figures of a run or a model, and of two lists of them compared or checked.
+/* figures: tables of the figures of a run or a model, and of comparisons and checks of two lists.
  * Constant; any thread.
  * Must not know output formats. */
 #include "define.h"
@@ -86,7 +86,7 @@ static const tare__schema_column side_columns[] = {
      .row_bytes = sizeof(const char *), .through = offsetof(of, pointer) + 1, .at = offsetof(type, member), \
      .count_at = offsetof(type, counted)}
 
-/* ---- what was decided, the same in a comparison and a check ------------------------------------------------------ */
+/* ---- decisions, the same in a comparison and a check ------------------------------------------------------------- */
 #define DECIDED(kind) \
     MADE(kind##_verdict, R, tare__value_text(tare__verdict_word(row->decision.verdict))) \
     MADE(kind##_effect_size, R, tare__value_text(tare__effect_word(row->decision.effect)))
@@ -111,11 +111,11 @@ static const tare__schema_column side_columns[] = {
         N("high", decision.high, DOUBLE, CHANGE, "upper bound", UNDER, .between = " … ")
 #define TESTED(kind)                                                                                                 \
     N("p", decision.p, DOUBLE, P,                                                                                \
-          "p of Mann-Whitney's test; of commands run in turn, of Wilcoxon's signed ranks; null: not tested",         \
+          "p of Mann-Whitney's test; for alternating commands, of Wilcoxon's signed ranks; null: not tested",        \
           NOT_IN_PAGE),                                                                                              \
         N("p_adjusted", decision.adjusted, DOUBLE, P,                                                                \
-          "p of Mann-Whitney's test; of commands run in turn, of Wilcoxon's signed ranks. Corrected for testing many " \
-          "parts at once", .label = "p"),                                                                            \
+          "p of Mann-Whitney's test; for alternating commands, of Wilcoxon's signed ranks. Corrected for testing "   \
+          "many parts at once", .label = "p"),                                                                       \
         N("effect", decision.effect, DOUBLE, NOTHING,                                                                \
           "Cliff's delta: how often a sample of the candidate is above one of the baseline, minus how often below; " \
           "of one run against several, where it lies among them"),                                                   \
@@ -216,7 +216,7 @@ static const tare__schema_column ab_columns[] = {
 };
 #undef R
 static const tare__table ab = {.name = "ab", .shape = TARE__SHAPE_SINGLE, .page = TARE__PAGE_NOT,
-                               .meaning = "two commands that were run in turn; null: recorded runs were compared",
+                               .meaning = "two commands that were run alternately; null: recorded runs were compared",
                                .columns = ab_columns, .n_columns = TARE__COUNT_OF(ab_columns),
                                .through = offsetof(tare__compare_view, ab) + 1};
 
@@ -263,7 +263,7 @@ static const tare__schema_column checked_columns[] = {
     C(gated, BOOL, NOTHING, "its change may fail the check"),
     M("gate", NUMBER, SHARE, checked_gate, "by more than this share; null: not gated"),
     M("floor", NUMBER, NOTHING, checked_floor, "and by more than this amount, in `unit`"),
-    M("limit", NUMBER, NOTHING, checked_limit, "what it must keep to, in `unit`; null: no limit"),
+    M("limit", NUMBER, NOTHING, checked_limit, "its limit, in `unit`; null: no limit"),
 };
 #undef R
 

@@ -1,4 +1,4 @@
-/* history: runs that the history keeps, and trends of their figures: the tables.
+/* history: tables of runs in the history, and of trends of their figures.
  * Constant; any thread.
  * Must not know output formats. */
 #include "define.h"
@@ -40,7 +40,7 @@ static const tare__table figures = {.name = "figures", .shape = TARE__SHAPE_SING
                                     .through = offsetof(tare__kept_run, figures) + 1};
 
 /* ---- trends --------------------------------------------------------------------------------------------------- */
-/* The change that begins with this point of the trend around it; NULL: none. */
+/* The change that begins at this point of the enclosing trend; NULL: none. */
 static const tare__kept_change *change_at(const tare__cells *cells, size_t point)
 {
     const tare__kept_trend *trend = cells->parent;
@@ -55,7 +55,7 @@ static tare__value point_figure(tare__cells *cells, size_t index, size_t member)
     const tare__kept_change *change = change_at(cells, index);
     return tare__value_number(change ? *(const double *)(const void *)((const char *)change + member) : NAN);
 }
-/* The unit of values inside of a trend is the trend's. */
+/* Values inside a trend have the unit of the trend. */
 #define OF_TREND .unit_by = "unit"
 #define NO_VALUE ((tare__value){.type = TARE__TYPE_ABSENT})
 MADE(point_id, tare__kept_point, tare__value_text(row->id))

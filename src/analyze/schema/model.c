@@ -1,4 +1,4 @@
-/* model: what a model file costs: the tables of a model's document.
+/* model: the tables of a model report: static costs of a model file.
  * Constant; any thread.
  * Must not know output formats. */
 #include "define.h"
@@ -39,7 +39,7 @@ static const tare__schema_column tensor_columns[] = {TENSOR(TARE__PAGE_SHOWN)};
 static const tare__schema_column made_columns[] = {TENSOR(TARE__PAGE_NOT)};
 #undef R
 
-/* What an input is filled with. */
+/* The data that fills an input. */
 static const tare__model_fill *fill_of(const tare__cells *cells, size_t index)
 {
     const tare__model_report *report = view_of(cells)->report;
@@ -102,7 +102,7 @@ static const tare__table output_tensor = {.name = "output", .shape = TARE__SHAPE
                                           .columns = made_columns, .n_columns = TARE__COUNT_OF(made_columns)};
 
 /* ---- costs ------------------------------------------------------------------------------------------------------- */
-/* What was not counted is absent, not 0. */
+/* A value that was not counted is absent, not 0. */
 #define COUNTED(kind, row_type, cost, condition)                                             \
     MADE(kind##_macs, row_type, tare__value_count(row->cost.macs, condition))                \
     MADE(kind##_flops, row_type, tare__value_count(2 * row->cost.macs, condition))           \
@@ -249,7 +249,7 @@ static const tare__table file =
 static const tare__table dimensions = OF_REPORT("dimensions", ROWS, dimension_columns, tare__model_dimension,
                                                 "a symbol of the inputs", IN(dimensions, n_dimensions));
 static const tare__table inputs = OF_REPORT("inputs", ROWS, input_columns, tare__model_tensor,
-                                            "an input that is no weight", IN(inputs, n_inputs));
+                                            "an input other than weights", IN(inputs, n_inputs));
 static const tare__table outputs =
     OF_REPORT("outputs", ROWS, tensor_columns, tare__model_tensor, "an output", IN(outputs, n_outputs));
 static const tare__table total = OF_REPORT("total", SINGLE, total_columns, tare__model_report, "the whole model");
@@ -263,7 +263,7 @@ static const tare__table layers = OF_REPORT("layers", ROWS, layer_columns, tare_
                                             "a node of the graph, in the order of execution", IN(layers, n_layers),
                                             .label = "Layers, the heaviest first", .by = "macs");
 static const tare__table notes = OF_REPORT("notes", VALUES, tare__sentence_columns, const char *,
-                                           "what was assumed or left out", IN(notes, n_notes));
+                                           "assumptions, and what was dropped", IN(notes, n_notes));
 static const tare__table not_counted = {.name = "not_counted",
                                         .shape = TARE__SHAPE_ROWS,
                                         .columns = not_counted_columns,

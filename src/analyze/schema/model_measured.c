@@ -1,4 +1,4 @@
-/* model_measured: what a model did when it was run: the tables below `measured` of a model's document.
+/* model_measured: measurements of a model: the tables below `measured` of a model report.
  * Constant; any thread.
  * Must not know output formats. */
 #include <stdio.h>
@@ -55,7 +55,7 @@ static const tare__schema_column time_columns[] = {
     QUANTILE("p95", TARE__RUNNER_P95, "95th percentile"),
     QUANTILE("p99", TARE__RUNNER_P99, "99th percentile"),
     C(max_ns, DOUBLE, NS, "longest run"),
-    C(outliers, U64, COUNT, "runs outside of Tukey's fences; none is left out", NOT_IN_PAGE),
+    C(outliers, U64, COUNT, "runs outside of Tukey's fences; none is dropped", NOT_IN_PAGE),
     L("samples_ns", ROWS, samples_ns, n, samples, "each run, in order", NOT_IN_PAGE),
 };
 #undef R
@@ -94,7 +94,7 @@ MADE(casts_share, tare__runner_result, tare__value_number(row->executed ? row->c
 
 #define R tare__runner_result
 static const tare__schema_column precision_columns[] = {
-    N("asked", precision, TEXT, NOTHING, "precision that was asked for", NOT_IN_PAGE),
+    N("asked", precision, TEXT, NOTHING, "requested precision", NOT_IN_PAGE),
     C(converted, BOOL, NOTHING, "weights and constants were converted to it", NOT_IN_PAGE),
     C(executed, TEXT, NOTHING, "types that layers ran in: `float16, float32`"),
     M("reason", TEXT, NOTHING, executed_reason, "why `executed` is null", NOT_IN_PAGE),
@@ -127,7 +127,7 @@ MADE(result_warmup, R, tare__value_count(row->warmup, row->ran))
     }
 #define PART(named, of, ...) {named, TARE__STORED_PART, TARE__SHOW_NOTHING, .table = &of, .meaning = __VA_ARGS__}
 static const tare__schema_column result_columns[] = {
-    C(name, TEXT, NOTHING, "what was asked for: `batch=4,threads=1`", .key = true, .label = "Configuration"),
+    C(name, TEXT, NOTHING, "requested configuration: `batch=4,threads=1`", .key = true, .label = "Configuration"),
     C(failure, TEXT, NOTHING, "why it was not measured, or not whole", UNDER),
     M("best_trade_off", FLAG, NOTHING, result_best,
       "no other configuration is better in latency, throughput and memory at once; null: it did not run",
@@ -136,9 +136,9 @@ static const tare__schema_column result_columns[] = {
     C(threads, U32_OR_0, COUNT, "threads; null: the runtime's own number", NOT_IN_PAGE),
     N("runtime_load_ns", runtime_ns, DOUBLE, NS, "loading the runtime", NOT_IN_PAGE),
     RAN("latency", latency, "time of a run; null: it did not run", .label = ""),
-    RAN("end_to_end", end_to_end, "time of a run with what comes before and after it; null: not asked for"),
-    RAN("pre", pre, "time before the model; null: not asked for", NOT_IN_PAGE),
-    RAN("post", post, "time after the model; null: not asked for", NOT_IN_PAGE),
+    RAN("end_to_end", end_to_end, "time of a run with pre- and postprocessing; null: not requested"),
+    RAN("pre", pre, "time before the model; null: not requested", NOT_IN_PAGE),
+    RAN("post", post, "time after the model; null: not requested", NOT_IN_PAGE),
     L("throughput", HERE, rates, n_rates, rates, "throughput"),
     PART("memory", memory, "memory of the process"),
     C(load_ns, DOUBLE, NS, "loading the model"),
@@ -170,7 +170,7 @@ static const tare__schema_column layer_columns[] = {
     M("macs", COUNT, COUNT, layer_macs, "multiply-accumulates in one run; null: not counted", .label = "MACs",
       .absent = "not counted"),
     C(bytes, WHOLE, BYTES, "read and written", NOT_IN_PAGE),
-    N("flops_per_second", flops, DOUBLE, FLOPS_PER_S, "operations a second", .label = "FLOP/s"),
+    N("flops_per_second", flops, DOUBLE, FLOPS_PER_S, "operations per second", .label = "FLOP/s"),
     N("roof_flops_per_second", roof_flops, DOUBLE, FLOPS_PER_S, "what the machine allows for its operations a byte",
       NOT_IN_PAGE),
     M("of_roof", NUMBER, SHARE, layer_of_roof, "`flops_per_second` / `roof_flops_per_second`, at most 1"),

@@ -76,7 +76,7 @@ MADE(metric_unit, tare__metric_row, tare__value_text(tare__unit_word(row->unit))
 MADE(metric_total_unit, tare__metric_row,
      tare__value_text(row->kind == TARE__METRIC_TOTAL ? tare__unit_word(row->total_unit) : NULL))
 
-/* Threads and single CPUs are many: their course is left out of JSON unless everything is asked for. */
+/* Threads and single CPUs are many: their points are omitted from JSON unless everything is requested. */
 static bool metric_is_bulky(const void *at)
 {
     const tare__metric_row *row = at;
@@ -143,8 +143,8 @@ static const tare__schema_column metric_columns[] = {
     C(to_ns, NS, NS, "last sample", NOT_IN_PAGE),
     {"points", TARE__STORED_MADE_ROWS, TARE__SHOW_NOTHING, .make = metric_points, .table = &points,
      .bulky = metric_is_bulky, NOT_IN_PAGE,
-     .meaning = "the series over time; null: too many series to keep it. Those of threads and single CPUs are left out "
-                "of JSON "
+     .meaning = "the series over time; null: too many series to keep it. Those of threads and single CPUs are omitted "
+                "from JSON "
                 "without `--all`"},
 };
 #undef R

@@ -1,4 +1,4 @@
-/* report_run: what ran, what it used, its phases and findings: tables of a report.
+/* report_run: tables of a report: the run, its usage, phases and findings.
  * Constant; any thread.
  * Must not know output formats. */
 #include "define.h"
@@ -108,7 +108,7 @@ static const tare__schema_column run_columns[] = {
       .absent = "no signal is known to have ended the program"),
     C(oom_killed, BOOL, NOTHING, "the kernel killed a process of the run: out of memory"),
     C(attached, I64_OR_0, NOTHING,
-      "process that was already running when `tare attach` or a session of its own began to record it; null: the run "
+      "process that was already running when `tare attach` or its own session began to record it; null: the run "
       "was launched",
       .absent = "the run was launched"),
     C(spans, U64, COUNT, "spans in the trace"),

@@ -1,4 +1,4 @@
-/* report_spans: spans, steps and what else the program recorded: tables of a report.
+/* report_spans: tables of a report: spans, steps and other recorded data.
  * Constant; any thread.
  * Must not know output formats. */
 #include "define.h"

@@ -57,7 +57,7 @@ static tare__value rows(const void *rows, size_t n)
     return (tare__value){.type = TARE__TYPE_ROWS, .count = n, .rows = rows};
 }
 
-/* To where a pointer in the row leads. */
+/* The struct that a pointer in the row refers to. */
 static const void *follow(const void *row, size_t through)
 {
     return through ? *(const void *const *)((const char *)row + through - 1) : row;
@@ -97,7 +97,7 @@ tare__value tare__schema_cell(tare__cells *cells, const tare__schema_column *col
                    : (tare__value){.type = TARE__TYPE_PART, .rows = at};
     case TARE__STORED_HERE: return rows(at, *(const size_t *)counted);
     case TARE__STORED_ROWS: return rows(*(const void *const *)at, *(const size_t *)counted);
-    default: return ABSENT; /* what is made has its function */
+    default: return ABSENT; /* computed values use their function */
     }
 }
 
@@ -236,8 +236,8 @@ const void *tare__flat_row(tare__cells *cells, const tare__flat *flat, const voi
     return row;
 }
 
-/* ---- for people -------------------------------------------------------------------------------- */
-/* A name without its unit, in words; "p50" and what has capitals stay as they are. */
+/* ---- display ----------------------------------------------------------------------------------- */
+/* A name without its unit, in words; "p50" and names with capitals are unchanged. */
 static void put_label(char out[TARE__LABEL_BYTES], const char *label, const char *name)
 {
     static const char *const units[] = {"_ns", "_bytes", "_seconds"};

@@ -1,5 +1,5 @@
-/* boxes: spans of a level as boxes; where these are too many, neighbours are merged at twice the length.
- * Owned by the thread that analyzes. Memory is what was asked for at the start.
+/* boxes: spans of a level as boxes; if there are too many, adjacent boxes are merged up to twice the length.
+ * Owned by the thread that analyzes. Memory is allocated once, at the start.
  * Must not know threads or tracks. */
 #include "boxes.h"
 
@@ -13,7 +13,7 @@ int tare__boxes_init(boxes *boxes, size_t max)
 {
     max = max < BOXES_LEAST ? BOXES_LEAST : max > BOXES_MOST ? BOXES_MOST : max;
     boxes->max = (uint32_t)max;
-    boxes->levels_max = (uint32_t)(max / 2); /* each has a box at least */
+    boxes->levels_max = (uint32_t)(max / 2); /* each level has at least one box */
     boxes->fresh = 1;
     boxes->pool = malloc((max + 1) * sizeof *boxes->pool);
     boxes->levels = calloc(boxes->levels_max, sizeof *boxes->levels);
@@ -85,8 +85,8 @@ static void merge_level(boxes *boxes, level *level)
     }
 }
 
-/* Until a quarter is free: else every few spans would go through all boxes. Levels are half as many as boxes at
- * most, so that this ends. */
+/* Merges until a quarter of the boxes is free: otherwise all boxes would be scanned every few spans. There are at
+ * most half as many levels as boxes, so this terminates. */
 static void make_room(boxes *boxes)
 {
     while (boxes->n > boxes->max - boxes->max / 4 && boxes->resolution < UINT64_MAX) {
@@ -113,7 +113,7 @@ static uint32_t new_box(boxes *boxes)
 
 static void append(boxes *boxes, uint32_t at_level, uint32_t name, uint64_t begin, uint64_t end)
 {
-    uint32_t at = new_box(boxes); /* may change the level's last */
+    uint32_t at = new_box(boxes); /* may change the last box of the level */
     level *level = &boxes->levels[at_level];
     boxes->pool[at] = (box){.begin = begin, .end = end, .busy = end - begin, .calls = 1, .times = {end - begin},
                             .names = {name}, .n_names = 1, .next = NO_BOX};

@@ -1,4 +1,4 @@
-/* boxes: the state of a timeline under way: boxes on levels of lanes, in a pool that does not grow.
+/* boxes: the state of a timeline in progress: boxes on levels of lanes, in a pool of fixed size.
  * Owned by the thread that analyzes.
  * Must not know output formats. */
 #ifndef TARE_ANALYZE_BOXES_H
@@ -9,8 +9,8 @@
 #define NO_BOX 0u /* boxes[0] is never used */
 #define BOX_NAMES 4u
 
-/* Spans of one level, merged. Of names the ones with the most time are known (the algorithm is Space-Saving): with
- * up to BOX_NAMES names exactly, with more any that has over a quarter of the time. */
+/* Merged spans of one level. The names with the most time are kept (Space-Saving algorithm): with up to BOX_NAMES
+ * names exactly, with more any name that has over a quarter of the time. */
 typedef struct box {
     uint64_t begin, end, busy, calls; /* ticks */
     uint64_t times[BOX_NAMES];
@@ -28,15 +28,15 @@ typedef struct level {
 typedef struct boxes {
     box *pool; /* max + 1 */
     level *levels;
-    uint32_t max, n, free, fresh; /* fresh: never given out from here on */
+    uint32_t max, n, free, fresh; /* fresh: boxes from here on were never used */
     uint32_t n_levels, levels_max;
-    uint64_t resolution; /* ticks: what together is shorter is merged */
+    uint64_t resolution; /* ticks: boxes that are shorter together are merged */
 } boxes;
 
 int tare__boxes_init(boxes *boxes, size_t max); /* 0 or TARE_E_MEMORY */
 void tare__boxes_free(boxes *boxes);
-uint32_t tare__boxes_add_level(boxes *boxes); /* UINT32_MAX: no more */
-/* A span at the end of a level: it begins where or after the last one there ends. */
+uint32_t tare__boxes_add_level(boxes *boxes); /* UINT32_MAX: no more levels */
+/* Adds a span at the end of a level: it must not begin before the last one there ends. */
 void tare__boxes_add(boxes *boxes, uint32_t level, uint32_t name, uint64_t begin, uint64_t end);
 uint32_t tare__box_name(const box *box); /* the one with the most time */
 
@@ -44,7 +44,7 @@ uint32_t tare__box_name(const box *box); /* the one with the most time */
 #define LANE_DEPTH_MAX 256u
 
 typedef struct lane {
-    uint32_t process; /* the file's number; 0: not known */
+    uint32_t process; /* number in the file; 0: not known */
     uint32_t stream;  /* id; 0: a track */
     uint32_t track;   /* canon; CANON_THREAD: complete spans on the thread itself */
     bool complete;
@@ -53,7 +53,7 @@ typedef struct lane {
     uint64_t spans;
 } lane;
 
-/* A counter's values in stretches of equal length, twice as long when there are too many. */
+/* A counter's values in intervals of equal length, which is doubled when there are too many. */
 #define LINE_BUCKETS TARE__POINTS_MAX
 #define LINES_MAX 256u
 typedef struct line_bucket {

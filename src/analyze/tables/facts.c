@@ -1,4 +1,4 @@
-/* facts: the table of what hooks into libraries know of the program, and how rules read it.
+/* facts: the table of facts that hooks into libraries record, and its lookup functions for rules.
  * Owned by the thread that analyzes.
  * Must not know what the keys mean. */
 #include <math.h>
@@ -33,7 +33,7 @@ static int by_first_time(const void *a, const void *b)
     return by_identity(a, b);
 }
 
-/* The same, told by another thread of the process. */
+/* Merges the same fact recorded by another thread of the process. */
 static void merge(tare__fact_row *row, const tare__fact_row *other)
 {
     row->mean = (row->mean * (double)row->count + other->mean * (double)other->count) /

@@ -1,12 +1,12 @@
-/* lanes: where a span is drawn: nested ones on their thread's lane by depth, complete ones on their track's lane
- * on the first level that is free; and counters as lines. Owned by the thread that analyzes.
+/* lanes: assigns spans to lanes: nested spans to their thread's lane by depth, complete spans to the first free level
+ * of their track's lane; and counters to lines. Owned by the thread that analyzes.
  * Must not know how boxes are merged. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "boxes.h"
 
-#define LINE_WIDTH 1024u /* ticks, at first */
+#define LINE_WIDTH 1024u /* ticks, initially */
 
 int tare__lanes_init(timeline *timeline, const work *work, size_t boxes_max)
 {
@@ -33,7 +33,7 @@ void tare__lanes_free(timeline *timeline)
 }
 
 /* ---- lanes --------------------------------------------------------------------------------------- */
-/* 0, TARE_E_MEMORY; *at is UINT32_MAX when there are no levels left: a lane without a level is none. */
+/* 0, TARE_E_MEMORY; *at is UINT32_MAX when there are no levels left: a lane needs at least one level. */
 static int new_lane(timeline *timeline, const lane *lane, uint32_t *at)
 {
     *at = UINT32_MAX;
@@ -46,7 +46,7 @@ static int new_lane(timeline *timeline, const lane *lane, uint32_t *at)
     return 0;
 }
 
-/* The level of a depth, made where it is not there; UINT32_MAX: none left. */
+/* The level of a depth, created if missing; UINT32_MAX: none left. */
 static int level_at(timeline *timeline, lane *lane, size_t depth, uint32_t *at)
 {
     *at = UINT32_MAX;
@@ -63,7 +63,7 @@ static int level_at(timeline *timeline, lane *lane, size_t depth, uint32_t *at)
     return 0;
 }
 
-/* Spans that are nowhere shown are what is missing in the sum of all boxes. */
+/* Spans that are not shown are the difference between all spans and the sum of all boxes. */
 int tare__analyze_draw(work *work, stream *stream, uint32_t depth, uint32_t name, uint64_t begin, uint64_t end)
 {
     timeline *timeline = work->timeline;
@@ -85,7 +85,7 @@ int tare__analyze_draw(work *work, stream *stream, uint32_t depth, uint32_t name
         if (status || at == UINT32_MAX)
             return status;
     }
-    /* Only in a damaged file does a stream's time run backwards. */
+    /* A stream's time goes backwards only in a damaged file. */
     uint64_t free_from = timeline->boxes.levels[at].end;
     begin = begin < free_from ? free_from : begin;
     end = end < begin ? begin : end;
@@ -114,7 +114,7 @@ static int lane_of_track(timeline *timeline, const lane *key, uint32_t *at)
     return status;
 }
 
-/* The first level that is free when the span starts; a new one where none is. */
+/* The first level that is free when the span starts; a new one if none is. */
 static int free_level(timeline *timeline, lane *lane, uint64_t start, uint32_t *at)
 {
     for (size_t i = 0; i < lane->n_levels; i++) {
@@ -147,7 +147,7 @@ static int draw_complete(work *work, stream *stream, const tare__complete_span *
     return 0;
 }
 
-/* By start, the longer first: so the one around others comes to lie above them. */
+/* By start, the longer span first, so that an enclosing span is placed above the spans inside it. */
 static int by_start(const void *a, const void *b)
 {
     const tare__complete_span *left = a, *right = b;
@@ -202,7 +202,7 @@ static void widen(line *line)
     line->width *= 2;
 }
 
-/* Values of different threads do not come in order: a bucket of time takes them as they come. */
+/* Values of different threads are not in order of time: each is added to the bucket of its time. */
 int tare__analyze_draw_value(work *work, uint32_t name, uint64_t ticks, double value)
 {
     timeline *timeline = work->timeline;

@@ -1,21 +1,22 @@
-/* metrics: samples streamed into one row a series: least, mean and largest value, totals turned into rates,
- * and points over time. Owned by the thread that analyzes.
- * Must not know how anything was measured, or what the figures say about the run. */
+/* metrics: reduces the samples of each series to one row: minimum, mean and maximum, totals converted to rates, and
+ * points over time. Owned by the thread that analyzes.
+ * Must not know how anything was measured, or what is concluded from the figures. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/inner.h"
 
-#define POINT_SERIES_MAX 2000u   /* that have points; threads come last */
+#define POINT_SERIES_MAX 2000u   /* series with points; threads have the lowest priority */
 #define POINTS_ALL_MAX 1000000u  /* of all series together: 40 MB */
 #define POINTS_LEAST 128u
-#define TIMES 4096u /* remembered instants: all series of a block have the same */
-/* Samplers look every, or every tenth, time. What is longer apart than this many intervals, and than this many
- * times the distance before, is a gap. */
+#define TIMES 4096u /* cached instants: all series of a block share them */
+/* Samplers sample at every interval or at every tenth. A distance of more than this many intervals, and more than
+ * this many times the previous distance, is a gap. */
 #define GAP_INTERVALS 12.0
 #define GAP_STEPS 4.0
 #define INTERVAL_NS 1e8 /* if not recorded in the file */
-/* The kernel counts the machine's CPU time in ticks of 10 ms: over a shorter while rates are of one tick or none. */
+/* The kernel counts the machine's CPU time in ticks of 10 ms: rates over shorter intervals would count one tick or
+ * none. */
 #define COARSE_NS 5e7
 
 /* ---- start --------------------------------------------------------------------------------------- */
@@ -27,7 +28,7 @@ static double gap_of(const tare__trace *trace)
     return GAP_INTERVALS * (interval > 0 ? interval : INTERVAL_NS);
 }
 
-/* Those of the machine and of whole processes first: there may be thousands of threads. */
+/* Series of the machine and of whole processes first: there may be thousands of threads. */
 static unsigned rank_of(const tare__trace_series *series)
 {
     if (series->subject == TARE__SUBJECT_THREAD)
@@ -97,8 +98,7 @@ static const showing showings[] = {
     [TARE__IN_BITS] = {1, TARE__SHOW_BITS, TARE__SHOW_PER_S, TARE__SHOW_BITS},
 };
 
-/* Nanoseconds a second are cores where they are CPU time; a queue's length where they are waiting requests; else
- * the share of the time. */
+/* Nanoseconds per second are cores for CPU time; a queue length for waiting requests; else a share of the time. */
 static showing showing_of(const tare__trace_series *series)
 {
     showing showing = showings[series->unit < TARE__COUNT_OF(showings) ? series->unit : TARE__IN_NONE];
@@ -134,15 +134,15 @@ static int add_stretch(metric *metric, double from_ns, double to_ns, double valu
     return metric->points ? tare__analyze_add_point(metric->points, from_ns, to_ns, value) : 0;
 }
 
-/* A gauge's value holds until the next sample; before a gap only as long as the one before it did. */
+/* A gauge's value holds until the next sample; before a gap only for as long as the previous sample did. */
 static int add_gauge(metric *metric, double now_ns, bool gap)
 {
     double until = gap ? metric->last_ns + metric->step_ns : now_ns;
     return add_stretch(metric, metric->last_ns, until, (double)metric->last, metric->last_ns);
 }
 
-/* What a total grew by in a gap belongs to the total; when in the gap it grew nobody knows. A total that shrinks
- * began anew: what it had grown to by then is not known, so nothing is added. */
+/* Growth of a total during a gap belongs to the total, but not to a rate, since its time is not known. A total that
+ * decreases was restarted: its growth until then is not known, so nothing is added. */
 static int add_total(metrics *metrics, metric *metric, double now_ns, int64_t value, bool gap, double least_ns,
                      double most)
 {
@@ -153,14 +153,14 @@ static int add_total(metrics *metrics, metric *metric, double now_ns, int64_t va
     metric->added += grown;
     metric->stretches += !anew;
     metric->rate_grown = rate_grown;
-    if (!anew && !gap && !(lasts >= least_ns)) /* two looks shortly after each other, as at the end of a run */
+    if (!anew && !gap && !(lasts >= least_ns)) /* two samples in quick succession, as at the end of a run */
         return 0;
     metric->rate_grown = 0;
     metric->rate_from_ns = now_ns;
     if (anew || gap)
         return 0;
-    /* The clock is read a little before or after the counter: what cannot have been added by now belongs to the
-     * stretch that follows. */
+    /* The clock is read slightly before or after the counter: growth that exceeds the maximum rate belongs to the
+     * following interval. */
     double rate = (double)rate_grown / (lasts / 1e9);
     if (rate > most) {
         metric->rate_grown = (uint64_t)((double)rate_grown - most * lasts / 1e9);
@@ -176,7 +176,7 @@ static double least_of(const metrics *metrics, const tare__trace_series *series)
     return machine && series->unit == TARE__IN_NS ? COARSE_NS : metrics->least_ns;
 }
 
-/* What a total can grow by in a second: one CPU and one thread have a second of each, the machine one for each CPU. */
+/* Maximum growth of a total per second: one second for one CPU or thread, and one second per CPU for the machine. */
 static double most_of(const work *work, const tare__trace_series *series)
 {
     if (series->unit != TARE__IN_NS)
@@ -219,7 +219,7 @@ static int add_sample(work *work, metric *metric, const tare__trace_series *seri
         } else {
             status = add_gauge(metric, now_ns, gap);
         }
-        if (!gap || metric->n == 1) /* two samples far apart may be its interval */
+        if (!gap || metric->n == 1) /* if there are only two samples, their distance may be the interval */
             metric->step_ns = step;
     }
     metric->n++;
@@ -248,12 +248,12 @@ int tare__analyze_samples(void *context, uint32_t id, const uint64_t *ticks, con
 }
 
 /* ---- table --------------------------------------------------------------------------------------- */
-/* The value of a gauge's last sample holds for no time that is known. */
+/* The duration of a gauge's last value is not known. */
 static int close_gauge(metric *metric)
 {
     double value = (double)metric->last;
     int status = add_stretch(metric, metric->last_ns, metric->last_ns, value, metric->last_ns);
-    if (!(metric->weight_ns > 0)) { /* how long any of them held is not known: each counts once */
+    if (!(metric->weight_ns > 0)) { /* no duration is known: each value counts once */
         metric->sum = metric->plain;
         metric->weight_ns = (double)metric->n;
     }
@@ -262,7 +262,7 @@ static int close_gauge(metric *metric)
 
 static const char *copy_text(tare__arena *arena, const char *text, const char **before, const char **copy)
 {
-    if (text != *before) { /* rows of one subject follow each other, and the trace has each text once */
+    if (text != *before) { /* rows of one subject are adjacent, and the trace has each text once */
         *copy = text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
         *before = text;
     }

@@ -1,4 +1,4 @@
-/* names: file name ids to names that are the same text and kind, so that two processes' spans meet.
+/* names: maps name ids of the file to names unique by text and kind, so that spans of several processes are merged.
  * Owned by the thread that analyzes.
  * Must not know events. */
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static uint32_t intern_name(tare__intern *table, tare__text *key, const tare__tr
     return tare__intern_add(table, key->data, key->length);
 }
 
-/* Numbers that say something of their span. */
+/* Numbers with a special meaning for their span. */
 static void find_known(canons *names, const char *text, uint32_t canon)
 {
     const struct {

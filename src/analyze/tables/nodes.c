@@ -1,4 +1,4 @@
-/* nodes: the tree of paths: made at first sight, found by (parent, name), bounded in number and memory.
+/* nodes: the tree of paths: created on first use, found by (parent, name), bounded in number and memory.
  * Owned by the thread that analyzes.
  * Must not know events. */
 #include <stdlib.h>
@@ -12,11 +12,11 @@
 #define LINE 64u
 #define INDEX_FROM 16u
 #define INDEX_BYTES_MAX ((size_t)4 << 20)
-#define FINE_NODES 256u /* so many histograms of 0.4 % stay in the caches; more are kept to 1.6 % */
+#define FINE_NODES 256u /* this many histograms with 0.4 % error fit in the caches; beyond, the error is 1.6 % */
 #define COARSE_BITS 5u
 #define HIST_BYTES_MAX ((size_t)20 << 20)
 #define NUMBER_CELLS_MAX 100000u
-#define HIST_OVERHEAD 16u /* the allocator's, for each */
+#define HIST_OVERHEAD 16u /* of the allocator, per histogram */
 
 int tare__analyze_init_nodes(nodes *all)
 {
@@ -62,7 +62,7 @@ static node *take_from_batch(nodes *all)
         char *memory = tare__arena_alloc(all->arena, BATCH * sizeof(node) + LINE);
         if (!memory)
             return NULL;
-        /* Nodes on cache lines of their own: the first line is the hot one. */
+        /* Nodes are aligned to cache lines: the first line is the hot one. */
         memory += -(uintptr_t)memory & (LINE - 1);
         all->batch = (node *)(void *)memory;
         all->batch_left = BATCH;
@@ -126,8 +126,7 @@ static bool grow_slots(nodes *all)
     return true;
 }
 
-/* A phase counts for the step around it however deep it lies, and with all phases inside it; so does a wait for a
- * GPU. */
+/* A phase belongs to the step around it at any depth, including all phases inside it; so does a wait for a GPU. */
 static bool is_phase_of_step(const nodes *all, const canons *names, const node *parent)
 {
     while (parent && names->rows[parent->name].kind != TARE_KIND_STEP && !(parent->flags & NODE_PHASE))
@@ -142,8 +141,8 @@ static bool is_in_step(const nodes *all, const canons *names, const node *parent
     return parent;
 }
 
-/* Inside of an operator that the backward pass has a node for, and inside of the backward pass, operators make no
- * nodes of their own. */
+/* Inside an operator that has a backward node, and inside the backward pass, operators create no further backward
+ * nodes. */
 static uint16_t pair_flags(const canons *names, const node *parent, uint32_t name)
 {
     uint16_t flags = parent->flags & (NODE_BACKWARD | NODE_FORWARD | NODE_ASIDE);
@@ -155,7 +154,7 @@ static uint16_t pair_flags(const canons *names, const node *parent, uint32_t nam
     return key && !flags ? NODE_NOTED | NODE_FORWARD : flags;
 }
 
-/* What a node is, by its name and what it lies in. */
+/* The properties of a node, by its name and its parents. */
 static uint16_t flags_of(const nodes *all, const canons *names, const node *parent, const node *child)
 {
     uint32_t kind = names->rows[child->name].kind;
@@ -177,7 +176,7 @@ static uint16_t flags_of(const nodes *all, const canons *names, const node *pare
     return flags;
 }
 
-/* A table of its own for a parent of many children: no collisions, one load less on the way. */
+/* A separate table for a parent with many children: no collisions, and one load less per lookup. */
 static void index_children(nodes *all, const canons *names, node *parent)
 {
     size_t bytes = names->n * sizeof *parent->by_name;
@@ -212,7 +211,7 @@ static void coarsen_all(nodes *all)
 
 static node *add_child(nodes *all, const canons *names, node *parent, uint32_t name)
 {
-    /* Few collisions where the table is small anyway: each is a branch that nobody can predict. */
+    /* A small table is kept sparse to avoid collisions: each is an unpredictable branch. */
     uint32_t slots_each = all->mask < SPARSE_SLOTS ? 4 : 2;
     if (all->used * slots_each > all->mask && !grow_slots(all))
         return NULL;
@@ -246,7 +245,7 @@ node *tare__analyze_make_child(nodes *all, const canons *names, node *parent, ui
         all->folded_deep |= parent->name != CANON_OTHERS;
         return parent;
     }
-    /* Each parent may still get its "(others)", so that no time moves to another place in the tree. */
+    /* Each parent may still get its "(others)", so that no time moves to another part of the tree. */
     if (all->n >= NODES_MAX && name != CANON_OTHERS) {
         all->folded_many = true;
         return find_child(all, names, parent, CANON_OTHERS);
@@ -264,7 +263,7 @@ int tare__analyze_widen(nodes *all, node *node, uint64_t duration)
     all->hist_bytes += hist_cost(&node->hist) - before;
     while (all->hist_bytes > HIST_BYTES_MAX && all->hist_bits > 0)
         coarsen_all(all);
-    /* Coarsening cuts off buckets that hold nothing yet, the one asked for among them. */
+    /* Coarsening removes empty buckets, possibly including the requested one. */
     uint32_t bucket = tare__hist_bucket(duration, node->hist.bits);
     return bucket - node->hist.first < node->hist.length ? 0 : tare__hist_grow(&node->hist, bucket);
 }

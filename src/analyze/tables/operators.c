@@ -1,6 +1,6 @@
-/* operators: the table of operators, from the tree of spans: by name, phase and direction, wherever they ran.
+/* operators: the table of operators, from the tree of spans: by name, phase and direction, at any place in the tree.
  * Owned by the thread that analyzes.
- * Must not know events, nor how rows look. */
+ * Must not know events, nor how rows are displayed. */
 #include "operators.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ static uint32_t kind_of(const operators *all, const node *node)
     return node->parent ? all->work->names.rows[node->name].kind : 0;
 }
 
-/* Whether it lies in another span of its name. */
+/* Whether it is inside another span of its name. */
 static bool is_inner(const operators *all, const node *node)
 {
     const nodes *nodes = &all->work->nodes;
@@ -47,7 +47,7 @@ static bool is_inner(const operators *all, const node *node)
     return false;
 }
 
-/* Whether it is its parent's call in another form: an operator that does nothing but call itself (aten::div_ with a
+/* Whether it is another form of its parent's call: an operator that does nothing but call itself (aten::div_ with a
  * number calls aten::div_ with a tensor). Counted once, as torch.profiler does. */
 static bool is_same_call(const operators *all, const node *node)
 {

@@ -1,4 +1,4 @@
-/* operators: the tables of operators and modules under way, between the walk over all nodes and their rows.
+/* operators: intermediate state of the tables of operators and modules, between the walk over all nodes and the rows.
  * Owned by the thread that analyzes.
  * Must not know output formats. */
 #ifndef TARE_ANALYZE_OPERATORS_H
@@ -6,10 +6,10 @@
 
 #include "analyze/inner.h"
 
-typedef struct place { /* of a node: what it lies in */
+typedef struct place { /* of a node: what contains it */
     uint32_t phase;    /* canon; 0: none */
-    uint32_t module;   /* its nearest one's place in modules, + 1; 0: none */
-    uint32_t row;      /* of an operator: its place in operators, + 1 */
+    uint32_t module;   /* index + 1 of the nearest module; 0: none */
+    uint32_t row;      /* of an operator: its index in operators, + 1 */
     tare__direction direction;
     bool in_step, on_track;
 } place;
@@ -18,35 +18,35 @@ typedef struct operator_sum {
     uint32_t name, phase;
     tare__direction direction;
     uint64_t calls, timed, total, self, min, max;
-    double step_self; /* less the recorder's own cost */
-    uint64_t sum; /* of all durations, those inside of others of that name as well */
-    double own;   /* the recorder's part of self */
+    double step_self; /* minus the recorder's overhead */
+    uint64_t sum; /* of all durations, including those nested in others of that name */
+    double own;   /* the recorder's overhead in self */
     tare__hist hist;
-    uint32_t module, modules; /* module: place + 1 of the first one */
+    uint32_t module, modules; /* module: index + 1 of the first one */
     uint32_t pair;            /* canon; 0: none */
     uint64_t paired, pair_total;
-    uint64_t inspected, recomputed; /* calls in the step whose shapes were taken */
+    uint64_t inspected, recomputed; /* calls in the step whose shapes were recorded */
     double flops, bytes;            /* of these; flops NaN: no formula */
     tare__text shapes;
     unsigned n_shapes;
 } operator_sum;
 
 typedef struct module_sum {
-    uint32_t name, parent; /* parent: place + 1 */
-    uint64_t calls, total, inside; /* inside: total of the modules directly in it */
+    uint32_t name, parent; /* parent: index + 1 */
+    uint64_t calls, total, inside; /* inside: total of the modules directly inside it */
     uint64_t backward, backward_calls;
-    double operators; /* self time of its own */
+    double operators; /* self time of its operators */
     uint32_t row;     /* in the table */
 } module_sum;
 
 typedef struct module_operator {
-    uint32_t module, name; /* module: place in modules */
+    uint32_t module, name; /* module: index in modules */
     tare__direction direction;
     uint64_t calls, total;
     double self; /* NaN: not known */
 } module_operator;
 
-/* Rows found by a key of three numbers. */
+/* Rows indexed by a key of three numbers. */
 typedef struct keyed {
     tare__intern *index;
     void *rows;
@@ -59,17 +59,17 @@ typedef struct operators {
     place *places;
     keyed sums, modules, cells, seen;
     cost cost;
-    bool has_shapes;         /* a step told of shapes */
-    const char *refused; /* why none did; NULL: it was not asked to */
+    bool has_shapes;         /* a step recorded shapes */
+    const char *refused; /* why no step recorded shapes; NULL: not requested */
 } operators;
 
-/* The place of a key, made zeroed where it is not there; UINT32_MAX: no memory. */
+/* The index of a key, created and zeroed if missing; UINT32_MAX: out of memory. */
 uint32_t tare__operators_at(keyed *table, size_t row_bytes, uint32_t a, uint32_t b, uint32_t c, bool *fresh);
 #define SUMS(all)    ((operator_sum *)(all)->sums.rows)
 #define MODULES(all) ((module_sum *)(all)->modules.rows)
 #define CELLS(all)   ((module_operator *)(all)->cells.rows)
 
-/* What one step told of shapes, joined to the operators by how often each is called. */
+/* Assigns the shapes recorded in one step to the operators, by how often each is called. */
 int tare__operators_take_shapes(operators *all);
 int tare__operators_put_shapes(const operators *all, const operator_sum *sum, tare__arena *arena,
                                tare__operator_row *row);

@@ -1,6 +1,6 @@
-/* operators_modules: the tree of modules, with what each called and what the backward pass spent for it.
+/* operators_modules: the tree of modules, with the operators of each and its time in the backward pass.
  * Owned by the thread that analyzes.
- * Must not know events, nor how rows look. */
+ * Must not know events, nor how rows are displayed. */
 #include "operators.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static int by_parent_and_total(const void *a, const void *b)
         return left->parent < right->parent ? -1 : 1;
     if (left->total != right->total)
         return left->total < right->total ? 1 : -1;
-    return left->at < right->at ? -1 : 1; /* by first sight */
+    return left->at < right->at ? -1 : 1; /* by first occurrence */
 }
 
 static int fill_row(tree *tree, module_sum *module, uint32_t parent, uint32_t depth, tare__module_row *row)
@@ -48,7 +48,7 @@ static int fill_row(tree *tree, module_sum *module, uint32_t parent, uint32_t de
     return row->path ? 0 : TARE_E_MEMORY;
 }
 
-/* Modules nest no deeper than spans are kept apart. */
+/* Modules are nested no deeper than the stack of spans that is kept. */
 static int make_below(tree *tree, const ordered *list, size_t n, uint32_t parent_place, uint32_t parent_row,
                       uint32_t depth)
 {
@@ -132,7 +132,7 @@ static int make_cells(operators *all, tare__analysis *analysis)
 
 static void point_to_operators(const tare__analysis *analysis)
 {
-    tare__module_row *modules = (tare__module_row *)(uintptr_t)analysis->modules; /* made above */
+    tare__module_row *modules = (tare__module_row *)(uintptr_t)analysis->modules; /* created above */
     for (size_t i = analysis->n_module_operators; i-- > 0;) {
         tare__module_row *module = &modules[analysis->module_operators[i].module];
         module->first_operator = (uint32_t)i;

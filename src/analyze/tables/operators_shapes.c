@@ -1,6 +1,6 @@
-/* operators_shapes: shapes, bytes and FLOPs that one step told of, joined to the operators of all steps.
+/* operators_shapes: shapes, bytes and FLOPs recorded in one step, assigned to the operators of all steps.
  * Owned by the thread that analyzes.
- * Must not know how they were taken, nor how rows look. */
+ * Must not know how they were recorded, nor how rows are displayed. */
 #include "operators.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 #define SHAPES_SHOWN 4u
 
-/* Spans of that step: what they are of follows. */
+/* Prefixes of the spans of that step: their subject follows. */
 static const struct {
     const char *prefix;
     bool backward, recomputed;
@@ -61,7 +61,7 @@ static void add_shapes(const operators *all, operator_sum *sum, const node *insp
     for (const node *shape = inspection->children; shape; shape = shape->sibling) {
         const char *text = all->work->names.rows[shape->name].text;
         if (sum->shapes.data && strstr(sum->shapes.data, text))
-            continue; /* the same in another module */
+            continue; /* the same operator in another module */
         if (sum->n_shapes++ < SHAPES_SHOWN)
             tare__text_format(&sum->shapes, "%s%s", sum->shapes.length ? "; " : "", text);
         else if (sum->n_shapes == SHAPES_SHOWN + 1)

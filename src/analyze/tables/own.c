@@ -1,9 +1,9 @@
-/* own: the tare line: what the recorder itself took, by the costs each process measured when it joined.
+/* own: Tare's overhead: the time of the recorder, by the costs that each process measured when it joined.
  * Owned by the thread that analyzes.
  * Must not know how spans are corrected for it. */
 #include "analyze/inner.h"
 
-#define COST_UNIT 256.0 /* costs are told in 1/256 ticks */
+#define COST_UNIT 256.0 /* costs are recorded in 1/256 ticks */
 
 static cost cost_of(const tare__own_cost *told)
 {
@@ -20,9 +20,9 @@ static void add_weighted(cost *sum, const cost *one, double weight)
     sum->aggregate += one->aggregate * weight;
 }
 
-/* Processes of one run on one machine have nearly the same costs: where their spans are merged, the average
- * by spans is taken off. A stream without spans counts as one with one, so that a
- * cost is known wherever one was measured. */
+/* Processes of one run on one machine have nearly the same costs: where their spans are merged, the average weighted
+ * by spans is subtracted. A stream without spans counts as one span, so that a cost is known wherever one was
+ * measured. */
 static cost average_cost(const work *work)
 {
     cost sum = {0};
@@ -51,9 +51,9 @@ cost tare__analyze_cost(const work *work, uint32_t number)
     return process && process->has_cost ? cost_of(&process->cost) : work->average;
 }
 
-/* Marks, counters, numbers and complete spans have no calibration of their own: each writes its slots with at
- * most one timestamp, as a chained span does, and is counted as one. Of sampled aggregates only the timed
- * calls cost anything to speak of. */
+/* Marks, counters, numbers and complete spans are not calibrated separately: each writes its slots with at most one
+ * timestamp, as a chained span does, and is counted as one. For sampled aggregates only the timed calls have a
+ * relevant cost. */
 static double own_ticks(const work *work, const stream *stream)
 {
     cost cost = tare__analyze_cost(work, stream->process);
@@ -78,7 +78,7 @@ static void add_stream(const work *work, const stream *stream, tare__own_table *
         own->recorded_ns += (double)(stream->last - stream->first) * tick_ns;
 }
 
-/* Before the spans table, which takes the average off. */
+/* Before the spans table, which subtracts the average. */
 int tare__analyze_own_table(work *work, tare__analysis *analysis)
 {
     tare__own_table *own = &analysis->own;
@@ -101,7 +101,7 @@ int tare__analyze_own_table(work *work, tare__analysis *analysis)
     own->interval_ns = interval ? (double)interval : NAN;
     bool stretched = interval && end->stretched_ns > interval;
     own->longest_interval_ns = stretched ? (double)end->stretched_ns : own->interval_ns;
-    /* More than all of the time: what an event costs was not measured right. */
+    /* More than the total time: the measured cost of an event is wrong. */
     own->share = own->recorded_ns > 0 && !(own->own_ns > own->recorded_ns) ? own->own_ns / own->recorded_ns : NAN;
     return 0;
 }

@@ -1,6 +1,6 @@
-/* pairs: nodes of the backward pass and the forward operators they belong to, by names and by order.
- * Owned by the thread that analyzes; memory is bounded: calls are put together whenever there are many.
- * Must not know events, nor how rows look. */
+/* pairs: backward nodes and the forward operators they belong to, by names and by order.
+ * Owned by the thread that analyzes; memory is bounded: calls are paired whenever there are many.
+ * Must not know events, nor how rows are displayed. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 static const char evaluates[] = "autograd::engine::evaluate_function: ";
 
 /* ---- names --------------------------------------------------------------------------------------- */
-/* "aten::_softmax" and "SoftmaxBackward0" are both "softmax": autograd makes its names of the operators', in another
- * spelling. 0: too long to be one. */
+/* "aten::_softmax" and "SoftmaxBackward0" both become "softmax": autograd derives its names from those of the
+ * operators, in another spelling. 0: too long for a key. */
 static size_t make_key(const char *text, size_t length, char key[KEY_BYTES])
 {
     size_t n = 0;
-    for (size_t i = 0; i + 1 < length; i++) /* past the namespaces */
+    for (size_t i = 0; i + 1 < length; i++) /* skip namespaces */
         if (text[i] == ':' && text[i + 1] == ':') {
             text += i + 2, length -= i + 2;
             i = (size_t)-1;
@@ -28,7 +28,7 @@ static size_t make_key(const char *text, size_t length, char key[KEY_BYTES])
     return n < KEY_BYTES ? n : 0;
 }
 
-/* "…: AddmmBackward0" without what is around the operator's name. */
+/* The key of "…: AddmmBackward0": only the operator's name. */
 static size_t backward_key(const char *text, char key[KEY_BYTES])
 {
     static const char ending[] = "Backward";
@@ -43,7 +43,7 @@ static size_t backward_key(const char *text, char key[KEY_BYTES])
     return make_key(text, length - (sizeof ending - 1), key);
 }
 
-/* What runs beside the two passes: its operators have no nodes. */
+/* Code outside of the two passes: its operators have no backward nodes. */
 static bool is_aside(const canon *name)
 {
     static const char *const phases[] = {"optimizer", "data", "copy"};
@@ -128,15 +128,15 @@ static int by_process_and_time(const void *a, const void *b)
         return left->process < right->process ? -1 : 1;
     if (left->begin != right->begin)
         return left->begin < right->begin ? -1 : 1;
-    return left->node < right->node ? -1 : left->node > right->node; /* outer ones were made first */
+    return left->node < right->node ? -1 : left->node > right->node; /* outer nodes were created first */
 }
 
-/* ---- putting them together ----------------------------------------------------------------------- */
-/* A window is one forward pass and the backward pass after it. Autograd takes, of the nodes that are ready, the one
- * made last; and a node is ready when those made after it that need it have run. So one thread runs them in the
- * reverse order of the forward pass, of which some calls may have no node (no gradient was asked for): the backward
- * pass is a subsequence. Laid on the forward pass as early as it fits, and as late, a node that comes to the same
- * call both times can belong to no other. */
+/* ---- pairing ------------------------------------------------------------------------------------- */
+/* A window is one forward pass and the backward pass after it. Of the nodes that are ready, autograd runs the one
+ * created last; a node is ready when the nodes created after it that depend on it have run. So one thread runs them
+ * in the reverse order of the forward pass, in which some calls may have no node (no gradient required): the
+ * backward pass is a subsequence. It is matched to the forward pass as early as possible and as late as possible: a
+ * node that matches the same call both times can belong to no other. */
 static uint32_t module_above(const work *work, uint32_t id)
 {
     const node *node = work->nodes.all[id - 1];
@@ -146,17 +146,18 @@ static uint32_t module_above(const work *work, uint32_t id)
     return 0;
 }
 
-/* Calls that differ in nothing that is told of them. */
+/* Calls that are identical in all recorded properties. */
 static bool alike(const work *work, const call *a, const call *b)
 {
     const node *left = work->nodes.all[a->node - 1], *right = work->nodes.all[b->node - 1];
     return left == right || (left->name == right->name && module_above(work, a->node) == module_above(work, b->node));
 }
 
-/* Places in `forward`, from its end: as early (step 1) or as late (-1) as the whole of `backward` fits. */
+/* Matches all of `backward` to calls of `forward`, from its end: as early as possible, or as `late` as possible.
+ * False: it does not fit. */
 static bool lay(const call *forward, size_t n_forward, const call *backward, size_t n, bool late, uint32_t *places)
 {
-    size_t at = late ? 0 : n_forward; /* forward[at - 1] is looked at next, or forward[at] */
+    size_t at = late ? 0 : n_forward; /* forward[at - 1] is checked next, or forward[at] */
     for (size_t i = 0; i < n; i++) {
         size_t b = late ? n - 1 - i : i;
         uint32_t key = backward[b].key & ~KEY_BACKWARD;
@@ -184,7 +185,7 @@ static int by_key_and_time(const void *a, const void *b)
     if (of_left != of_right)
         return of_left < of_right ? -1 : 1;
     if (left->key != right->key)
-        return left->key < right->key ? -1 : 1; /* forward first */
+        return left->key < right->key ? -1 : 1; /* forward calls first */
     return left->begin < right->begin ? -1 : left->begin > right->begin;
 }
 
@@ -224,7 +225,7 @@ static int miss(work *work, const call *backward, size_t n, size_t n_forward)
     return 0;
 }
 
-/* The calls of one key: forward ones, then the others. */
+/* Pairs the calls of one key: forward calls, then backward calls. */
 static int pair_key(work *work, const call *calls, size_t n)
 {
     size_t forward = 0;
@@ -238,7 +239,7 @@ static int pair_key(work *work, const call *calls, size_t n)
     return status;
 }
 
-/* 1: done; 0: the order is another one (several threads, nodes run by hand); TARE_E_MEMORY. */
+/* 1: done; 0: the order differs (several threads, nodes run manually); TARE_E_MEMORY. */
 static int pair_by_order(work *work, const call *forward, size_t n_forward, const call *backward, size_t n)
 {
     uint32_t *early = malloc((2 * n + 1) * sizeof *early), *late = early + n;

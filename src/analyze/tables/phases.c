@@ -1,5 +1,5 @@
-/* phases: which part of a run is startup, which steady state, which shutdown, and what startup was spent on. Found
- * once, here, and read by rules and outputs. Owned by the thread that analyzes.
+/* phases: finds startup, steady state and shutdown of a run, and the parts of startup. Determined only here; rules and
+ * outputs read the result. Owned by the thread that analyzes.
  * Must not know what is concluded from them. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 #include "analyze/inner.h"
 
 #define WARM_UP_RATIO  1.5   /* a first step this many times the median of the others is warm-up … */
-#define WARM_UP_LEAST  5u    /* … where there are as many steps, … */
-#define WARM_UP_PART   10u   /* … and no more than one in so many */
-#define CHAIN_GAP_NS   1e8   /* imports this close belong together, … */
-#define CHAIN_GAP      0.25  /* … or this share of the time so far */
-#define SPANS_COVER    0.5   /* of the run: spans that tell startup and shutdown */
-#define LEAST_APART    0.01  /* of the run: shorter phases leave steady state as it is, … */
-#define LEAST_APART_NS 1e7   /* … and so do these */
+#define WARM_UP_LEAST  5u    /* … if there are at least this many steps, … */
+#define WARM_UP_PART   10u   /* … and warm-up is at most one in this many */
+#define CHAIN_GAP_NS   1e8   /* imports this close together form a chain, … */
+#define CHAIN_GAP      0.25  /* … or closer than this share of the time so far */
+#define SPANS_COVER    0.5   /* of the run: minimum for spans to determine startup and shutdown */
+#define LEAST_APART    0.01  /* of the run: shorter phases are merged into steady state, … */
+#define LEAST_APART_NS 1e7   /* … and so are these */
 #define IMPORTS_MAX    512u
 
 /* ---- steps ------------------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ int tare__analyze_phase_step(work *work, stream *stream, const frame *frame, uin
     return 0;
 }
 
-/* The median of a step's others, in ns; NaN: not known. */
+/* The median of the other steps of the same name, in ns; NaN: not known. */
 static double median_of(const work *work, const tare__analysis *analysis, const stream *stream, uint32_t name)
 {
     const char *text = work->names.rows[name].text;
@@ -56,7 +56,7 @@ static double median_of(const work *work, const tare__analysis *analysis, const 
     return NAN;
 }
 
-/* How many of a stream's first steps are warm-up. */
+/* The number of a stream's first steps that are warm-up. */
 static size_t warm_up_of(const work *work, const tare__analysis *analysis, const stream *stream)
 {
     const first_steps *first = stream->first_steps;
@@ -71,13 +71,13 @@ static size_t warm_up_of(const work *work, const tare__analysis *analysis, const
 }
 
 typedef struct bounds {
-    uint64_t from, to; /* ticks of steady state; to 0: not told by this */
+    uint64_t from, to; /* ticks of steady state; to 0: not known from this source */
     uint64_t warm_up_from, warm_up_steps;
     bool after; /* spans follow the last step */
 } bounds;
 
-/* From the first steady step of any thread to the last end of one, and of what the same thread has spans of after it:
- * an evaluation, a checkpoint. */
+/* From the first steady step of any thread to the end of the last step, or of later spans of the same thread: an
+ * evaluation, a checkpoint. */
 static bounds bounds_by_steps(const work *work, const tare__analysis *analysis)
 {
     bounds found = {.from = UINT64_MAX};
@@ -98,7 +98,7 @@ static bounds bounds_by_steps(const work *work, const tare__analysis *analysis)
     return found;
 }
 
-/* Outermost spans, where those of a thread cover most of the run. */
+/* From outermost spans, if those of a thread cover most of the run. */
 static bounds bounds_by_spans(const work *work, double elapsed_ns)
 {
     bounds found = {.from = UINT64_MAX};
@@ -126,10 +126,10 @@ typedef struct import {
 typedef struct imports {
     import *rows;
     size_t n;
-    double ready_ns; /* when the first interpreter was; NaN: no Python process told */
-    double exit_ns;  /* when the last program was done; NaN: not told */
-    bool of_first;   /* lines are of the first one, … */
-    bool first_ended; /* … which told of its end */
+    double ready_ns; /* when the first interpreter was ready; NaN: not recorded by any Python process */
+    double exit_ns;  /* when the last program ended; NaN: not recorded */
+    bool of_first;   /* lines are of the first process, … */
+    bool first_ended; /* … which recorded its end */
 } imports;
 
 static void take_line(imports *all, const char *line)
@@ -179,7 +179,7 @@ static int load_imports(const work *work, imports *all)
     return 0;
 }
 
-/* When the imports at the start end: those that follow each other closely. NaN: there are none. */
+/* The end of the initial chain of imports: those in close succession. NaN: there are none. */
 static double chain_end(const imports *all)
 {
     double end = all->ready_ns;
@@ -192,7 +192,7 @@ static double chain_end(const imports *all)
     return end;
 }
 
-/* Time before an instant in which something was being imported, by any process. */
+/* Time before an instant in which any process was importing. */
 static double importing_until(const imports *all, double until_ns)
 {
     double sum = 0, seen = 0;
@@ -214,7 +214,7 @@ static int by_total(const void *a, const void *b)
     return strcmp(left->module, right->module);
 }
 
-/* One row a module; time that imports share belongs to the one that began first. */
+/* One row per module; time shared by several imports belongs to the one that began first. */
 static int import_table(const imports *all, tare__analysis *analysis)
 {
     tare__phase_table *phases = &analysis->phases;
@@ -266,7 +266,7 @@ typedef struct limits {
     double from_ns, to_ns;       /* of steady state */
     uint64_t from_ticks, to_ticks; /* 0: only the time is known */
     double warm_up_from_ns;      /* NaN: no step is warm-up */
-    bool shutdown;               /* its begin is known */
+    bool shutdown;               /* the begin of shutdown is known */
 } limits;
 
 static uint64_t ticks_at(const work *work, double ns)
@@ -339,7 +339,7 @@ static void fill_parts(const imports *imported, const limits *found, tare__phase
     if (isnan(startup))
         return;
     phases->warm_up_ns = isnan(found->warm_up_from_ns) ? 0 : found->from_ns - found->warm_up_from_ns;
-    double before = startup - phases->warm_up_ns, used = 0; /* the first step */
+    double before = startup - phases->warm_up_ns, used = 0; /* before: until the first step */
     if (!isnan(imported->ready_ns)) {
         phases->interpreter_ns = imported->ready_ns < before ? imported->ready_ns : before;
         phases->imports_ns = importing_until(imported, before);

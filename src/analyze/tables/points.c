@@ -1,18 +1,18 @@
-/* points: values over time as a bounded list of stretches, merged two by two when there are too many.
+/* points: values over time as a bounded list of intervals, merged in pairs when there are too many.
  * Owned by the thread that analyzes.
- * Must not know what the values are of. */
+ * Must not know what the values represent. */
 #include <stdlib.h>
 
 #include "analyze/inner.h"
 
-#define TOUCHING_NS 1.0 /* what rounding may put between two stretches that touch */
+#define TOUCHING_NS 1.0 /* maximum rounding error between two adjacent intervals */
 
 static bool touches(const tare__metric_point *a, const tare__metric_point *b)
 {
     return b->at_ns - (a->at_ns + a->lasts_ns) <= TOUCHING_NS;
 }
 
-/* Means weigh by what was seen; a gap between the two is in neither. */
+/* Means are weighted by the time observed; a gap between the two counts in neither. */
 static void merge(tare__metric_point *into, const tare__metric_point *next)
 {
     double seen = into->lasts_ns + next->lasts_ns;
@@ -45,7 +45,7 @@ int tare__analyze_add_point(points *points, double from_ns, double to_ns, double
     }
     if (points->n >= points->max) {
         halve(points, false);
-        if (points->n > points->max - points->max / 4) /* hardly anything but gaps */
+        if (points->n > points->max - points->max / 4) /* almost only gaps are left */
             halve(points, true);
         points->each *= 2;
     }

@@ -32,7 +32,7 @@ static void append_argument(tare__text *line, const char *argument, size_t lengt
     tare__text_string(line, "'");
 }
 
-/* One line that a shell would read as these arguments. */
+/* One line that a shell would parse as these arguments. */
 const char *tare__analyze_command(tare__arena *arena, const char *arguments, size_t bytes)
 {
     tare__text line = {0};
@@ -48,7 +48,7 @@ const char *tare__analyze_command(tare__arena *arena, const char *arguments, siz
 }
 
 /* ---- ranks --------------------------------------------------------------------------------------- */
-/* As told once training began: no launcher told of those of mp.spawn. */
+/* The rank as recorded when training began: for mp.spawn, there is no launcher to set it. */
 static bool told_rank(const work *work, uint32_t process, uint64_t *rank)
 {
     size_t n;
@@ -91,7 +91,7 @@ const char *tare__analyze_label(const work *work, tare__arena *arena, const tare
 }
 
 /* ---- processes ----------------------------------------------------------------------------------- */
-/* Rows are in the order of the trace's own table. */
+/* Rows are in the order of the trace's table. */
 uint32_t tare__analyze_process_row(const work *work, uint32_t number)
 {
     size_t n;
@@ -185,7 +185,7 @@ static void add_to_process(const work *work, const stream *from, tare__process_r
     process->busy_ns += thread->busy_ns;
 }
 
-/* Where the threads of each process start, so that rows lie by process and keep their order within. */
+/* Index of the first thread of each process, so that rows are grouped by process and keep their order. */
 static uint32_t *thread_places(const work *work, size_t n_processes)
 {
     uint32_t *places = calloc(n_processes + 2, sizeof *places);

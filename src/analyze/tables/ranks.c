@@ -1,5 +1,5 @@
-/* ranks: the tables that rules read, once more of each process that has steps: its own spans and steps, and the spans
- * of its workers. Owned by the thread that analyzes.
+/* ranks: the tables that rules read, for each process that has steps: its spans and steps, and the spans of its
+ * workers. Owned by the thread that analyzes.
  * Must not know any rule. */
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const tare__process_row *process_of(const tare__analysis *of, const tare_
     return group->process == TARE__NO_ROW ? NULL : &of->processes[group->process];
 }
 
-/* Its own rows, or those of a process that it started and that has no steps: a loader's worker. */
+/* Its own rows, or those of a process that it started and that has no steps: a loader worker. */
 static bool belongs(const tare__analysis *of, const tare__group_row *group, const tare__process_row *rank)
 {
     const tare__process_row *process = process_of(of, group);
@@ -50,7 +50,7 @@ static bool take_spans(const tare__analysis *of, tare__analysis *rank)
     return true;
 }
 
-/* They lie by process. */
+/* Threads are grouped by process. */
 static void take_threads(const tare__analysis *of, tare__analysis *rank)
 {
     size_t process = (size_t)(rank->processes - of->processes), from = 0, to;

@@ -1,4 +1,4 @@
-/* roofline: operators against what the machine can do at best.
+/* roofline: operators relative to the machine's peak performance.
  * Owned by the thread that analyzes.
  * Must not know how peaks were measured, nor how FLOPs were counted. */
 #include "analyze/inner.h"
@@ -13,7 +13,7 @@ static const char too_many_flops[] =
     "it is faster than the peak: its kernel executes fewer operations than its formula counts";
 static const char too_many_bytes[] = "it is faster than caches and memory: it does not move all bytes of its tensors";
 
-/* "f32[8,64] i64[3]; bf16[8,64]": the highest peak among the types that are computed in. */
+/* "f32[8,64] i64[3]; bf16[8,64]": the highest peak among the types used for computation. */
 static double peak_of(const tare__peaks *peaks, const char *shapes)
 {
     double highest = NAN;
@@ -23,12 +23,12 @@ static double peak_of(const tare__peaks *peaks, const char *shapes)
             from--;
         int type = tare__peak_find(from, (size_t)(at - from));
         if (type >= 0 && peaks->flops[type] > 0)
-            highest = fmax(highest, peaks->flops[type]); /* of NaN and a number it is the number */
+            highest = fmax(highest, peaks->flops[type]); /* fmax ignores NaN */
     }
     return highest;
 }
 
-/* A share that no machine can reach is not shown: what it was computed from does not fit the operator. */
+/* An impossible share is not shown: the counted FLOPs or bytes do not match the operator. */
 static double share_of(double share, const char *impossible, const char **absent)
 {
     if (!(share > 1))
@@ -52,7 +52,7 @@ static void set_against(tare__operator_row *row, const tare__peaks *peaks)
     if (isnan(peak))
         row->of_peak_absent = no_type;
     row->of_peak_flops = share_of(row->flops_per_s / peak, too_many_flops, &row->of_peak_absent);
-    /* Of the mean of the calls: those of several sizes take longer together, never less. */
+    /* Based on the mean of the calls: calls of several sizes take longer together, never less. */
     if (each > 0)
         row->of_peak_bytes = share_of(tare__peaks_move_s(peaks, each) * row->bytes_per_s / each, too_many_bytes,
                                       &row->of_peak_absent);

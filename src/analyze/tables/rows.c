@@ -1,4 +1,5 @@
-/* rows: the tree of nodes as rows: totals from the leaves up, siblings sorted, the recorder's own cost off.
+/* rows: converts the tree of nodes to rows: totals from the leaves up, siblings sorted, the recorder's overhead
+ * subtracted.
  * Owned by the thread that analyzes.
  * Must not know events. */
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 
 #include "analyze/inner.h"
 
-/* ---- what rows have in common -------------------------------------------------------------------- */
+/* ---- fields common to rows ----------------------------------------------------------------------- */
 static double within(double value, double low, double high)
 {
     return value < low ? low : value > high ? high : value;
@@ -18,9 +19,9 @@ tare__durations tare__analyze_durations(const work *work, const tare__hist *hist
     double tick_ns = tare__trace_tick_ns(work->trace);
     if (!calls)
         return (tare__durations){NAN, NAN, NAN, NAN, NAN, NAN};
-    /* A bucket's middle may lie outside of what was seen; the smallest and largest are known exactly. */
+    /* The middle of a bucket may be outside of the observed range; minimum and maximum are exact. */
     double low = (double)min, high = (double)max;
-    /* Where spans inside each other are one row, their time counts once, and there is no mean. */
+    /* If nested spans share a row, their time counts once, and the mean is not meaningful. */
     double mean = total / (double)calls;
     bool nested = mean < low * (1 - 1e-9);
     return (tare__durations){
@@ -44,7 +45,8 @@ void tare__analyze_sort_numbers(tare__number_row *rows, size_t n)
         qsort(rows, n, sizeof *rows, by_number_name);
 }
 
-/* A rate is of the calls that carried the number. What tells shapes lasts as long as the telling: it has none. */
+/* A rate is based on the calls that have the number. Spans that record shapes have no rate: their duration is that
+ * of the recording. */
 int tare__analyze_numbers(const work *work, tare__arena *arena, const node *of, const tare__number_row **rows,
                           size_t *n)
 {
@@ -83,10 +85,10 @@ static int by_total(const void *a, const void *b)
     const node *left = *(node *const *)a, *right = *(node *const *)b;
     if (left->total != right->total)
         return left->total < right->total ? 1 : -1;
-    return left->id < right->id ? -1 : 1; /* by first sight */
+    return left->id < right->id ? -1 : 1; /* by first occurrence */
 }
 
-/* A step that was none, and nothing else of its place. */
+/* A retracted step, and no other step at its place. */
 static bool is_empty(const node *node)
 {
     return node->flags & NODE_EMPTIED && !node->children && !node->hist.total && !node->untimed && !node->still_open &&
@@ -122,7 +124,7 @@ static int sort_children(sorter *sorter, node *parent)
     return 0;
 }
 
-/* Children come after their parents in the list of all nodes, so backwards each finds its children done. */
+/* Children come after their parents in the list of all nodes, so in reverse order the children are always complete. */
 static int sum_and_sort(work *work)
 {
     sorter sorter = {NULL, 0};
@@ -152,17 +154,16 @@ typedef struct row_maker {
     double tick_ns, all_ns, taken_off;
 } row_maker;
 
-/* Parts of calls are spans as well. */
+/* Continuations of calls are spans as well. */
 static uint64_t spans_of(const nodes *all, const node *node)
 {
     return calls_of(node) + tare__analyze_split_of(all, node).continued;
 }
 
-/* What of a span's self time is the recorder's. Of a pair, `inner` lies between its two timestamps, the rest
- * in the span around it. A chained span has one timestamp for the end of one and the begin of the next: the
- * cost of `next` lies wholly inside the chain, some before it and some after, and is put on the span it
- * begins; over the chain that adds up. Where spans inside count as the span itself, so does their outer
- * part. */
+/* The recorder's overhead in a span's self time. Of a pair, `inner` is between its two timestamps, the rest in the
+ * enclosing span. A chained span has one timestamp for the end of one and the begin of the next: the cost of `next`
+ * is wholly inside the chain, partly before the timestamp and partly after, and is assigned to the span that begins;
+ * summed over the chain this is exact. If nested spans count as the span itself, so does their outer part. */
 double tare__analyze_own_cost(const nodes *all, const node *node, const cost *cost)
 {
     double begun = (double)(spans_of(all, node) - node->chained);
@@ -193,7 +194,7 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
     maker->taken_off += taken * maker->tick_ns;
     *row = (tare__span_row){
         .name = text_of(maker, node->name),
-        .file = canon->file, /* the trace's, until the end */
+        .file = canon->file, /* owned by the trace, until own_files */
         .line = canon->line,
         .kind = canon->kind,
         .group = maker->group,
@@ -211,13 +212,13 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
         .share = maker->all_ns > 0 ? (double)node->total * maker->tick_ns / maker->all_ns : NAN,
         .each = tare__analyze_durations(maker->work, &node->hist, node->min, node->max, of_calls, node->hist.total),
     };
-    tare__hist_free(&node->hist); /* memory for the rows to come */
+    tare__hist_free(&node->hist); /* frees memory for the following rows */
     if (!row->name)
         return TARE_E_MEMORY;
     return tare__analyze_numbers(maker->work, maker->arena, node, &row->numbers, &row->n_numbers);
 }
 
-/* A parent asks for its children's calls before their rows are made; the count must outlive the buckets. */
+/* A parent needs the number of its children's calls before their rows are made; the count must outlive the buckets. */
 static int make_rows(row_maker *maker, node *parent, uint32_t parent_row)
 {
     for (node *child = parent->children; child; child = child->sibling) {
@@ -235,8 +236,8 @@ static int make_rows(row_maker *maker, node *parent, uint32_t parent_row)
     return 0;
 }
 
-/* File names are the trace's; the result must outlive it. Sites of one file share the pointer, so a small
- * cache finds most. */
+/* File names are owned by the trace; the result must outlive it. Sites of one file share the pointer, so a small
+ * cache is sufficient. */
 static int own_files(row_maker *maker)
 {
     enum { CACHED = 64 };
@@ -262,13 +263,13 @@ static int by_group_total(const void *a, const void *b)
     return by_total(&((const group *)a)->root, &((const group *)b)->root);
 }
 
-/* Groups are sorted and those without spans left out; streams and steps are told their new places. */
+/* Sorts groups and removes those without spans; updates the indexes in streams and steps. */
 static int sort_groups(work *work)
 {
     size_t n = work->n_groups, kept = 0;
     if (!n)
         return 0;
-    uint32_t *moved = malloc((work->nodes.n + 1) * sizeof *moved); /* by root's id */
+    uint32_t *moved = malloc((work->nodes.n + 1) * sizeof *moved); /* by id of the root */
     if (!moved)
         return TARE_E_MEMORY;
     for (size_t i = 0; i < work->n_streams; i++)
@@ -399,12 +400,12 @@ static int fill_track_row(const work *work, tare__arena *arena, const node *trac
     return row->track && row->name ? 0 : TARE_E_MEMORY;
 }
 
-/* After the spans table: nodes are summed up and sorted. */
+/* After the spans table, which sums and sorts the nodes. */
 int tare__analyze_tracks_table(work *work, tare__analysis *analysis)
 {
     size_t n = 0;
     for (const node *track = work->tracks->children; track; track = track->sibling) {
-        n += track->hist.total != 0; /* "(others)" is track and span in one */
+        n += track->hist.total != 0; /* "(others)" is both track and span */
         for (const node *span = track->children; span; span = span->sibling)
             n++;
     }

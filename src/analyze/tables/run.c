@@ -1,4 +1,4 @@
-/* run: the table of the run itself, and the notes: sentences on what is missing and why.
+/* run: the table of the run itself, and the notes: sentences on missing data and the reasons.
  * Owned by the thread that analyzes.
  * Must not know events. */
 #include <stdio.h>
@@ -116,7 +116,7 @@ static void note_refusals(note_list *list, const tare__run_table *run)
              refused == 1 ? "was" : "were", parts);
 }
 
-/* What the collector has to say. */
+/* Notes from the collector. */
 static void note_lines(note_list *list, const char *lines)
 {
     for (const char *at = lines ? lines : ""; *at; at += strspn(at, "\n")) {
@@ -176,7 +176,7 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
     const tare__own_table *own = &analysis->own;
     const metrics *metrics = &work->metrics;
     char longest[TARE__UNIT_BYTES], asked[TARE__UNIT_BYTES];
-    /* A little is no news; the tare line has the figures. */
+    /* Small deviations are ignored; the table of Tare's overhead has the figures. */
     if (own->longest_interval_ns >= 1.5 * own->interval_ns)
         note(list,
              "sampling interval up to %s instead of %s: more frequent sampling would have exceeded the CPU limit "
@@ -228,7 +228,7 @@ static void split_arguments(tare__run_table *run, const tare__trace_run *told, t
     run->arguments = arguments;
 }
 
-/* Of an unfinished file: the last event, or the end of a process, until which its open spans last. */
+/* End of an unfinished file: the last event, or the end of a process, which also ends its open spans. */
 static uint64_t last_ticks(const work *work)
 {
     size_t n;
@@ -283,7 +283,7 @@ static void fill_from_people(const work *work, const tare__analysis *analysis, t
     }
 }
 
-/* Last of the tables: the notes tell of all others. */
+/* Last of the tables: the notes refer to all others. */
 int tare__analyze_run_table(work *work, tare__analysis *analysis)
 {
     const tare__trace_run *told = tare__trace_run_of(work->trace);

@@ -1,25 +1,25 @@
-/* samples: single durations of what ran, in order and in bounded memory, so that two runs can be compared: one a
- * call, or one a step of what runs inside of steps. Made only when asked for. Owned by the thread that analyzes.
- * Must not know what is made of them. */
+/* samples: single durations, in order and in bounded memory, so that two runs can be compared: one per call, or one per
+ * step for what runs inside of steps. Made only on request. Owned by the thread that analyzes.
+ * Must not know what they are used for. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/inner.h"
 
 #define LIMIT TARE__FIGURE_SAMPLES_MAX
-#define LIMIT_SCARCE 32u                /* … of those that come when all together have … */
-#define VALUES_MAX ((size_t)1 << 20)    /* … so many: 8 MiB */
-#define PATH_MAX_BYTES 1024u            /* of a name; what lies deeper shares its last one */
+#define LIMIT_SCARCE 32u                /* … for subjects added when all subjects together have … */
+#define VALUES_MAX ((size_t)1 << 20)    /* … this many: 8 MiB */
+#define PATH_MAX_BYTES 1024u            /* of a path; deeper spans share a truncated one */
 
 typedef struct subject {
     tare__sampled of;
     bool per_step;
-    uint32_t key;      /* a node's id, of a span; else a canon */
+    uint32_t key;      /* of a span, its node's id; else a canon */
     double *values;    /* ticks; of a counter its values */
     uint32_t n, room;
     uint64_t each;
-    double pending;    /* of the sample that is not full yet: their sum, and … */
-    uint64_t in_pending; /* … how many */
+    double pending;    /* of the incomplete sample: the sum, and … */
+    uint64_t in_pending; /* … the number of values */
     uint64_t calls;
     double total;
 } subject;
@@ -44,7 +44,7 @@ struct samples {
     tare__intern *by_key;
     uint32_t *of_key;
     size_t keys_room;
-    size_t values; /* room for, of all together */
+    size_t values; /* capacity of all subjects together */
 };
 
 #define NONE UINT32_MAX
@@ -82,7 +82,7 @@ void tare__analyze_free_samples(work *work)
 }
 
 /* ---- one subject's values --------------------------------------------------------------------- */
-/* Neighbours become one; of an odd number the last begins the next sample. */
+/* Averages pairs of adjacent samples; of an odd number the last begins the next sample. */
 static void halve(subject *subject)
 {
     uint32_t pairs = subject->n / 2;
@@ -136,7 +136,7 @@ static uint32_t make_subject(struct samples *all, tare__sampled of, uint32_t key
     return (uint32_t)all->n++;
 }
 
-/* Of what is told apart by its name only. */
+/* For subjects identified by name only. */
 static uint32_t subject_by_name(struct samples *all, tare__sampled of, uint32_t name, bool per_step)
 {
     uint32_t key[3] = {(uint32_t)of, name, per_step};
@@ -158,7 +158,7 @@ static bool lies_in(const work *work, const node *node, uint32_t kind, uint32_t 
     return false;
 }
 
-/* A module inside of itself is counted once, with the outer one. */
+/* A module nested in itself is counted once, with the outer one. */
 static bool is_counted(const work *work, const node *node, uint32_t kind)
 {
     return kind != TARE_KIND_MODULE || !lies_in(work, node, 0, node->name);
@@ -209,8 +209,8 @@ static int add_to_tally(struct tally *tally, uint32_t subject, uint64_t ticks)
     return 0;
 }
 
-/* The outermost step of a thread ended. What it was made of becomes samples if its end is known; of one that was none
- * it was in no step. */
+/* The outermost step of a thread ended. Its contents become samples if its end is known; the contents of a retracted
+ * step count as outside of steps. */
 static int take_tally(work *work, stream *stream, how_ended how, bool none)
 {
     struct tally *tally = stream->tally;
@@ -258,8 +258,7 @@ int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t 
     }
     int status = 0;
     uint64_t ticks = now - top->span.begin;
-    bool folded = node->flags & NODE_FOLDS && top[-1].node == node; /* … and what is inside counts with what is around
-                                                                     * it */
+    bool folded = node->flags & NODE_FOLDS && top[-1].node == node; /* nested spans are included in the outer one */
     if (how == ENDED && *place != NONE && !folded)
         status = add_call(work, stream, *place - 1, kind == TARE_KIND_OPERATOR ? ticks - top->child : ticks);
     if (kind == TARE_KIND_STEP && !status && !lies_in(work, node, TARE_KIND_STEP, 0))
@@ -308,7 +307,7 @@ static const char *path_of(const work *work, uint32_t id, tare__arena *arena)
     bool on_track = false;
     for (; node->parent && n < TARE__COUNT_OF(names); node = parent_of(&work->nodes, node))
         names[n++] = work->names.rows[node->name].text;
-    on_track = node == work->tracks && n > 1; /* a complete span on its recording thread has its name only */
+    on_track = node == work->tracks && n > 1; /* a complete span on its recording thread has only its name */
     n = on_track ? 1 : n;
     while (n-- > 0) {
         size_t bytes = strlen(names[n]);
@@ -322,7 +321,7 @@ static const char *path_of(const work *work, uint32_t id, tare__arena *arena)
     return tare__arena_copy(arena, path, length);
 }
 
-/* The same name inside of steps and outside of them are two things: how long it took in a step, or in a call. */
+/* The same name inside and outside of steps is two subjects: time per step, and time per call. */
 static const char *name_of(const work *work, const subject *subject, tare__arena *arena)
 {
     if (subject->of == TARE__SAMPLED_SPAN)

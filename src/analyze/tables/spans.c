@@ -1,6 +1,6 @@
-/* spans: a visitor of the replay that counts each end in the tree. Its part of the hot loop of reading.
+/* spans: a replay visitor that counts each ended span in the tree. Part of the hot loop of reading.
  * Owned by the thread that analyzes.
- * Must not know files, or how rows look. */
+ * Must not know files, or how rows are displayed. */
 #include "analyze/inner.h"
 
 #define INLINE inline __attribute__((always_inline))
@@ -8,7 +8,7 @@
 #define HOT __attribute__((noinline, flatten))
 
 /* ---- ends ---------------------------------------------------------------------------------------- */
-/* For a timeline, or for samples. */
+/* For the timeline or samples. */
 static RARE int watch(work *work, stream *stream, const frame *top, uint64_t now, how_ended how)
 {
     uint32_t depth = (uint32_t)(top - work->frames);
@@ -19,8 +19,8 @@ static RARE int watch(work *work, stream *stream, const frame *top, uint64_t now
                               top->span.begin, now);
 }
 
-/* Where the time of a step goes: to its node, or where it was taken back beside it, with all that is in it. NULL: no
- * memory. */
+/* The node that gets the time of a step: its own or, if it was retracted, the one beside it, together with its
+ * contents. NULL: out of memory. */
 static RARE node *node_of_timed(work *work, stream *stream, const frame *top)
 {
     uint32_t depth = (uint32_t)(top - work->frames);
@@ -47,13 +47,13 @@ static RARE int close_special(work *work, stream *stream, const frame *top, uint
         status = tare__analyze_note(work, stream, top, now);
     if (top->node->flags & NODE_TIMED && !status)
         status = tare__analyze_step(work, stream, top, (uint32_t)(top - work->frames), now, how);
-    if (top->node->flags & NODE_PART && !status) /* after it: a step's own parts lie above it */
+    if (top->node->flags & NODE_PART && !status) /* after the step itself: its parts are above it on the stack */
         status = tare__analyze_part(work, stream, top, now);
     return status;
 }
 
-/* Of a part of the run: what lies outside of it does not count, and a step counts whole or not at all. 1: the span
- * counts, 0: it does not, or a status. */
+/* If only a part of the run is analyzed: time outside of it does not count, and a step counts completely or not at
+ * all. 1: the span counts, 0: it does not, or a status. */
 static RARE int clip(work *work, stream *stream, frame *top, uint64_t *now, how_ended *how)
 {
     const window *window = &work->window;
@@ -79,7 +79,7 @@ static INLINE void note_outermost(stream *stream, const node *node, const frame 
     }
 }
 
-/* ---- a call in parts -------------------------------------------------------------------------------- */
+/* ---- split calls ------------------------------------------------------------------------------------ */
 static uint64_t within(const window *window, uint64_t ticks)
 {
     if (!window->to)
@@ -87,7 +87,7 @@ static uint64_t within(const window *window, uint64_t ticks)
     return ticks < window->from ? window->from : ticks > window->to ? window->to : ticks;
 }
 
-/* The call ended, at `now`: it counts where it began. */
+/* The call ended at `now`: it is counted where it began. */
 static int count_whole(work *work, stream *stream, frame *top, const split_call *call, uint64_t now, how_ended how)
 {
     uint64_t begin = within(&work->window, call->begin), end = within(&work->window, now);
@@ -104,7 +104,7 @@ static int count_whole(work *work, stream *stream, frame *top, const split_call 
     return tare__analyze_sample(work, stream, top, end, how);
 }
 
-/* As close_top, of a span that is one part of a call, or stands for another call of its name. */
+/* As close_top, for a span that is one part of a call, or represents another call of its name. */
 static RARE int close_split(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
 {
     uint32_t depth = (uint32_t)(top - work->frames);
@@ -128,7 +128,7 @@ static RARE int close_split(work *work, stream *stream, frame *top, uint64_t now
     split_call call;
     int ended = status ? status : tare__analyze_split_end(work, stream, top, to, now, duration, &call);
     if (ended > 0 && to != node)
-        call.node = to; /* it was none */
+        call.node = to; /* the step was retracted */
     if (ended > 0)
         status = count_whole(work, stream, top, &call, now, how);
     if (ended < 0 || status || !(node->flags & NODE_TIMED))
@@ -139,7 +139,7 @@ static RARE int close_split(work *work, stream *stream, frame *top, uint64_t now
     return tare__analyze_step(work, stream, top, depth, now, how == ENDED && !all ? STILL_OPEN : how);
 }
 
-/* Where the call of an open span is counted. */
+/* The node that counts the call of an open span. */
 static node *node_of_call(work *work, stream *stream, const frame *top)
 {
     if (top->span.bits & FRAME_SPLIT)
@@ -147,7 +147,7 @@ static node *node_of_call(work *work, stream *stream, const frame *top)
     return top->node;
 }
 
-/* Closes the innermost span; the frame below it gets its duration. */
+/* Closes the innermost span and adds its duration to the frame below. */
 static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now, how_ended how)
 {
     node *node = top->node;
@@ -182,8 +182,8 @@ static INLINE int close_top(work *work, stream *stream, frame *top, uint64_t now
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------------- */
-/* The index of a step that turns out to be one. A range of the program that ended meanwhile may have taken the span of
- * the step with it, which lasted until now all the same. */
+/* The index of a tentative step, which confirms it. A range of the program that ended in the meantime may have ended
+ * the span of the step as well, although the step lasts until now. */
 static RARE int tell_step(work *work, stream *stream, uint64_t now, double value)
 {
     frame *top = &work->frames[stream->depth];
@@ -200,7 +200,7 @@ static RARE int tell_step(work *work, stream *stream, uint64_t now, double value
     uint32_t depth = stream->depth + 1;
     if (!cut.node || value < 0)
         return 0;
-    work->frames[depth] = cut; /* above what is open, as if it were */
+    work->frames[depth] = cut; /* above the open spans, as if it were open */
     tare__analyze_step_index(stream, depth, value);
     how_ended how = ENDED;
     if (work->window.to && (cut.span.begin < work->window.from || now > work->window.to))
@@ -220,7 +220,7 @@ static int take_number(void *context, tare__replay_stream *of, tare__replay_span
     if (name == work->names.outer_index && name != CANON_UNKNOWN)
         return tell_step(work, stream, now, value);
     if (!top)
-        return 0; /* belongs to no span that is known */
+        return 0; /* belongs to no known span */
     if (name == work->names.index && name != CANON_UNKNOWN && (top->node->flags & NODE_TIMED)) {
         stream->cut.node = NULL;
         tare__analyze_step_index(stream, stream->depth, value);
@@ -246,7 +246,7 @@ static int take_number(void *context, tare__replay_stream *of, tare__replay_span
                                               value);
 }
 
-/* ---- what the replay tells ------------------------------------------------------------------------- */
+/* ---- callbacks of the replay ----------------------------------------------------------------------- */
 static int enter(void *context, tare__replay_stream *of, tare__replay_span *outside, const tare__block_header *header,
                  uint32_t missing)
 {
@@ -308,7 +308,7 @@ static INLINE int begin_span(void *context, tare__replay_stream *of, tare__repla
     return 0;
 }
 
-/* Left open, and ended with a span around it. A step that was taken back may be told to be one later. */
+/* The span was left open and ended with an outer one. A retracted step may still be confirmed later. */
 static int end_with_outer(work *work, stream *stream, frame *top, uint64_t now)
 {
     node_of_call(work, stream, top)->left_open++;
@@ -319,12 +319,12 @@ static int end_with_outer(work *work, stream *stream, frame *top, uint64_t now)
     return close_top(work, stream, top, now, ENDED);
 }
 
-/* Open when the file ends. Of a step or an epoch that was taken back nothing says how long it went on behind what was
- * last in it. */
+/* The span was open at the end of the file. For a retracted step or epoch, only the end of its last inner span is
+ * known. */
 static int end_still_open(work *work, stream *stream, frame *top, uint64_t now)
 {
     bool rest = top->node->flags & NODE_TIMED && tare__analyze_is_taken_back(stream, (uint32_t)(top - work->frames));
-    if (rest && !top->child) { /* nothing was in it */
+    if (rest && !top->child) { /* it is empty */
         top->node->flags |= NODE_EMPTIED;
         return 0;
     }
@@ -339,7 +339,7 @@ static RARE int end_otherwise(work *work, stream *stream, frame *top, uint64_t n
         return end_with_outer(work, stream, top, now);
     if (how == TARE__REPLAY_STILL_OPEN)
         return end_still_open(work, stream, top, now);
-    if (how == TARE__REPLAY_UNTIMED) { /* counts as a call; what ended inside it is time of the one around it */
+    if (how == TARE__REPLAY_UNTIMED) { /* counts as a call; the time of spans inside it belongs to the outer span */
         top->node->untimed++;
         top[-1].child += top->child;
         return 0;
@@ -392,7 +392,7 @@ static HOT int fast(tare__replay *replay)
     return tare__replay_fast(replay, &constant);
 }
 
-/* Calls of which a part was seen last: the rest of these is not in the trace. */
+/* Closes calls whose continuation is not in the trace. */
 static int close_waiting(work *work, const stream *stream)
 {
     int status = 0;

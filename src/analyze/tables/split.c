@@ -1,6 +1,6 @@
-/* split: calls that are in the trace as several spans: a generator's span is ended and begun again where one around it
- * ends. Each is one call, counted where it began. Owned by the thread that analyzes; what waits is bounded.
- * Must not know why calls were cut. */
+/* split: calls recorded as several spans: a generator's span is ended and begun again when an outer span ends. Each is
+ * one call, counted where it began. Owned by the thread that analyzes; the number of waiting calls is bounded.
+ * Must not know why calls were split. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "analyze/inner.h"
 
 #define WAITING_MAX ((size_t)1 << 17)
-#define SEARCHED_MAX ((size_t)1024) /* what was cut last goes on first: others wait in vain */
+#define SEARCHED_MAX ((size_t)1024) /* the most recently split calls continue first: older ones rarely do */
 
 void tare__analyze_free_split(split_calls *split)
 {
@@ -21,7 +21,7 @@ bool tare__analyze_is_split(const canons *names, uint32_t name)
     return name != CANON_UNKNOWN && (name == names->continues || name == names->continued || name == names->swap);
 }
 
-/* ---- what parts add to nodes ----------------------------------------------------------------------- */
+/* ---- contributions to nodes ------------------------------------------------------------------------ */
 split_node *tare__analyze_split_node(nodes *all, const node *node)
 {
     if (!tare__array_fit(&all->split, &all->split_room, node->id, sizeof *all->split))
@@ -56,7 +56,7 @@ split_call *tare__analyze_split_at(stream *stream, uint32_t depth)
     return &stream->split.open[depth];
 }
 
-/* The record of an open span, made where it has none. NULL: no memory. */
+/* The record of an open span, created if missing. NULL: out of memory. */
 static split_call *make_open(work *work, stream *stream, uint32_t depth)
 {
     split_calls *split = &stream->split;
@@ -90,7 +90,7 @@ static int continues(work *work, stream *stream, double value)
         return TARE_E_MEMORY;
     call->id = (uint64_t)value;
     call->continues = true;
-    if (call->node->flags & NODE_TIMED) { /* what of it was in the span around it goes, the rest stays */
+    if (call->node->flags & NODE_TIMED) { /* the part inside the outer span is retracted, the rest stays */
         call->index = tare__analyze_open_index(stream, stream->depth);
         tare__analyze_step_index(stream, stream->depth, -1);
     }
@@ -105,7 +105,7 @@ static int continued(work *work, stream *stream, double value)
     while (at > least && split->waiting[at - 1].id != (uint64_t)value)
         at--;
     if (at == least || top->span.bits & FRAME_SPLIT || split->waiting[at - 1].node->name != top->node->name)
-        return 0; /* the part before is not in the trace */
+        return 0; /* the previous part is not in the trace */
     split_call *call = make_open(work, stream, stream->depth);
     split_node *node = call ? tare__analyze_split_node(&work->nodes, top->node) : NULL;
     if (!node)
@@ -124,7 +124,7 @@ static int continued(work *work, stream *stream, double value)
     return 0;
 }
 
-/* The innermost span and one of its name around it were in each other's places. */
+/* The innermost span and an outer one of the same name were interchanged. */
 static int change_places(work *work, stream *stream, double value)
 {
     if (!(value >= 1 && value < stream->depth))
@@ -171,7 +171,7 @@ int tare__analyze_split_end(work *work, stream *stream, const frame *top, const 
     return 0;
 }
 
-/* ---- a step was none -------------------------------------------------------------------------------- */
+/* ---- a step was retracted --------------------------------------------------------------------------- */
 static int move(work *work, split_call *call, const node *none, node *beside)
 {
     if (!tare__analyze_is_under(&work->nodes, call->node, none))
@@ -179,7 +179,7 @@ static int move(work *work, split_call *call, const node *none, node *beside)
     node *twin = tare__analyze_twin(work, call->node, none, beside);
     if (!twin)
         return TARE_E_MEMORY;
-    call->numbers = 0; /* these are of the other node's cells */
+    call->numbers = 0; /* bits refer to the cells of the other node */
     call->node = twin;
     return 0;
 }

@@ -1,10 +1,10 @@
-/* step_bins: how the durations of steps spread, in bins of one width.
+/* step_bins: distribution of step durations, in bins of equal width.
  * Owned by the thread that analyzes.
  * Must not know how steps are recorded, nor how bins are drawn. */
 #include "analyze/inner.h"
 
-/* A tail reaches so many times the distance from the median to p95 beyond the median; what lies further is
- * counted, not drawn: one slow first step would else squeeze all others into one bin. */
+/* The bins extend beyond the median by this many times the distance from the median to p95; longer steps are
+ * counted, not drawn: otherwise one slow first step would compress all others into one bin. */
 #define TAIL 4.0
 
 static void add(tare__step_bins *bins, double ns, uint64_t times)

@@ -1,4 +1,4 @@
-/* step_course: what steps were made of in the course of the run, in a bounded number of bins.
+/* step_course: composition of steps over the run, in a bounded number of bins.
  * Owned by the thread that analyzes.
  * Must not know how steps are recorded, nor how the course is drawn. */
 #include <stdlib.h>
@@ -6,10 +6,10 @@
 
 #include "analyze/inner.h"
 
-#define COURSES_MAX 64u /* kinds of steps; each takes 29 KiB */
+#define COURSES_MAX 64u /* names of steps; each takes 29 KiB */
 
 /* ---- parts of steps that are open ---------------------------------------------------------------- */
-/* A stack: parts of an inner step lie above those of the steps around it. */
+/* A stack: parts of an inner step are above those of the outer steps. */
 typedef struct open_part {
     uint64_t ticks;
     uint32_t name;  /* canon */
@@ -22,7 +22,7 @@ typedef struct open_parts {
     open_part rows[4 * TARE__COURSE_PARTS];
 } open_parts;
 
-/* The row of a part; beyond so many a step, that of all others; NULL: very many nested steps are open. */
+/* The row of a part; beyond the maximum per step, the row of all others; NULL: too many nested steps are open. */
 static open_part *row_of(open_parts *parts, uint32_t depth, uint32_t name, part_kind kind)
 {
     size_t of_step = 0;
@@ -57,7 +57,7 @@ int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t no
     const frame *step = top - 1;
     while (step > work->frames && work->names.rows[step->node->name].kind != TARE_KIND_STEP)
         step--;
-    if (top[-1].node == top->node) /* a node that folds holds what is inside it, too */
+    if (top[-1].node == top->node) /* a node that merges its children includes what is inside it */
         return 0;
     if (step == work->frames) {
         add_aside(work, stream, top->node->name, now - top->span.begin);
@@ -106,7 +106,7 @@ static course_bin *bin_for(course *course, const slow_step *step)
     return &course->bins[course->n - 1];
 }
 
-/* Where a part of a name is kept; the last places are for all names that come too late. */
+/* The index of a part by name; the last indexes are for all names beyond the maximum. */
 static size_t place_of(course *course, uint32_t name, part_kind kind)
 {
     for (size_t i = 0; i < course->n_names; i++)
@@ -146,14 +146,14 @@ int tare__analyze_take_parts(work *work, stream *stream, uint32_t depth, steps *
         bin->from = step->begin < bin->from ? step->begin : bin->from;
         bin->to = end > bin->to ? end : bin->to;
     }
-    /* Deeper ones are of steps whose end was lost. */
+    /* Deeper parts belong to steps whose end was lost. */
     for (; parts && parts->n && parts->rows[parts->n - 1].depth >= depth; parts->n--) {
         const open_part *row = &parts->rows[parts->n - 1];
         if (steps && row->depth == depth && row->kind == PART_PHASE &&
             strcmp(work->names.rows[row->name].text, "backward") == 0)
             stream->backward_ticks += row->ticks;
         if (!steps && row->depth == depth)
-            add_aside(work, stream, row->name, row->ticks); /* what was taken for a step is none */
+            add_aside(work, stream, row->name, row->ticks); /* the step was retracted */
         if (bin && row->depth == depth)
             bin->parts[place_of(course, row->name, row->kind)] += row->ticks;
     }
@@ -174,8 +174,8 @@ static int by_total_descending(const void *left, const void *right)
     return (a->at > b->at) - (a->at < b->at);
 }
 
-/* Phases where there are any, with what the host waits for a GPU outside of them: the GPU then works on what the phases
- * launched. Else what lies directly inside. */
+/* Phases if there are any, with waits for a GPU outside of them: the GPU then runs the work launched by the phases.
+ * Else the spans directly inside. */
 static size_t choose(const work *work, const course *course, bool phases, chosen *to)
 {
     size_t n = 0;

@@ -1,13 +1,13 @@
-/* step_numbers: numbers inside steps and epochs, one step at a time: what each carried, and how long those took that
- * did. Owned by the thread that analyzes.
- * Must not know how rows look. */
+/* step_numbers: numbers inside steps and epochs: the sum for each step, and the duration of the steps that have them.
+ * Owned by the thread that analyzes.
+ * Must not know how rows are displayed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/inner.h"
 
 #define NAMES_MAX 64u /* of numbers, on one thread */
-#define OPEN_MAX 64u  /* steps and epochs inside one another, on one thread */
+#define OPEN_MAX 64u  /* nested steps and epochs, on one thread */
 
 typedef struct sum {
     uint64_t n;
@@ -16,16 +16,16 @@ typedef struct sum {
 
 typedef struct named {
     uint32_t name;  /* canon */
-    bool inspected; /* of the step whose shapes were taken */
+    bool inspected; /* of the step whose shapes were recorded */
     sum all;        /* of the thread so far */
 } named;
 
 typedef struct open_step {
     uint32_t depth, name; /* name: canon */
-    size_t n;             /* of saved ones: as many names were known when it began */
+    size_t n;             /* number of saved sums: names known when it began */
 } open_step;
 
-/* Sums run on; a step has what they grew by between its begin and its end. */
+/* Sums are cumulative; the value of a step is the growth from its begin to its end. */
 typedef struct open_numbers {
     named *rows;
     size_t n_rows, rows_room;
@@ -103,15 +103,15 @@ static step_number *number_of(steps *steps, const named *row)
     return &steps->numbers[steps->n_numbers++];
 }
 
-/* What a number came to since the step began. */
+/* The growth of a number since the step began. */
 static sum grown(const open_numbers *numbers, const open_step *step, size_t row)
 {
     sum all = numbers->rows[row].all, *before = numbers->saved + numbers->n_saved - step->n;
     return row < step->n ? (sum){all.n - before[row].n, all.sum - before[row].sum} : all;
 }
 
-/* A step that was inspected is slower for it, and of one that is partial its begin is not known: neither is in a rate.
- * An epoch holds such steps and is still whole. */
+/* An inspected step is slower, and the begin of a partial one is not known: rates exclude both. An epoch that
+ * contains such steps is still complete. */
 static int take(const work *work, open_numbers *numbers, const open_step *step, steps *steps, uint64_t duration)
 {
     bool inspected = false, partial = false, epoch = work->names.rows[step->name].kind == TARE_KIND_EPOCH;
@@ -145,8 +145,8 @@ int tare__analyze_take_numbers(const work *work, stream *stream, uint32_t depth,
     if (numbers)
         forget_above(numbers, depth + 1);
     const open_step *step = numbers && numbers->n_open ? &numbers->open[numbers->n_open - 1] : NULL;
-    bool begun = step && step->depth == depth; /* else in a block that is lost */
-    bool inner = false; /* in another one of its name, which has these numbers and this time */
+    bool begun = step && step->depth == depth; /* else its begin is in a lost block */
+    bool inner = false; /* nested in a step of the same name, which includes these numbers and this time */
     for (size_t i = 0; begun && i + 1 < numbers->n_open; i++)
         inner |= numbers->open[i].name == step->name;
     if (steps && !inner)
@@ -184,7 +184,7 @@ static int by_begin(const void *a, const void *b)
     return (left->from > right->from) - (left->from < right->from);
 }
 
-/* How many threads were at these steps at once, on average over the time in which any was. */
+/* Number of threads that ran these steps concurrently, averaged over the time in which any did. */
 static double at_once(stretch *stretches, size_t n)
 {
     double all = 0, any = 0;
@@ -199,7 +199,7 @@ static double at_once(stretch *stretches, size_t n)
     return any > 0 ? all / any : 1;
 }
 
-/* Jobs that ran one after the other have the same ranks again. */
+/* Jobs that ran one after the other have the same ranks. */
 static void add_rank(rank_sum *ranks, size_t *n, uint64_t rank, const step_use *use)
 {
     size_t at = 0;
@@ -232,7 +232,7 @@ int tare__analyze_step_job(const work *work, size_t steps, step_job *job)
         job->gaps += use->gaps;
         job->between_in.forward += use->between_in.forward;
         job->between_in.told += use->between_in.told;
-        job->longest_gap += use->longest_gap; /* threads have theirs at the same time */
+        job->longest_gap += use->longest_gap; /* summed, since threads have gaps concurrently */
         stretches[n++] = (stretch){use->first_begin, use->last_end};
         if (tare__analyze_rank(work, stream->process, &rank))
             add_rank(ranks, &n_ranks, rank, use);

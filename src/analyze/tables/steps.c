@@ -1,4 +1,4 @@
-/* steps: durations of steps and epochs: each kept while they are few, then a histogram; the slowest by name.
+/* steps: durations of steps and epochs: all of them while there are few, then a histogram; and the slowest ones.
  * Owned by the thread that analyzes.
  * Must not know how steps are recorded. */
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static void keep_if_slow(steps *steps, const slow_step *step)
     steps->slowest[at] = *step;
 }
 
-/* Takes the number given to the step at this depth, and forgets those of deeper ones. */
+/* Removes the index of the step at this depth, and those of deeper ones. */
 static bool take_index(stream *stream, uint32_t depth, open_index *index)
 {
     bool found = false;
@@ -97,7 +97,7 @@ double tare__analyze_open_index(const stream *stream, uint32_t depth)
     return NAN;
 }
 
-/* Without memory, or with very many nested steps the number is not known; nothing else depends on it. */
+/* Out of memory, or with too many nested steps, the index is not known; nothing else depends on it. */
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value)
 {
     open_index before;
@@ -110,7 +110,7 @@ void tare__analyze_step_index(stream *stream, uint32_t depth, double value)
     stream->indexes[stream->n_indexes++] = (open_index){taken_back ? 0 : (uint64_t)value, depth, taken_back};
 }
 
-/* Between the step before and this one: of one that is partial, also what of it was not recorded. */
+/* Time between the previous step and this one: for a partial step, including its unrecorded part. */
 static void add_gap(step_use *use, const slow_step *step, uint64_t ticks, const aside *in)
 {
     uint64_t gap = use->count && step->begin > use->last_end ? step->begin - use->last_end : 0;
@@ -122,10 +122,10 @@ static void add_gap(step_use *use, const slow_step *step, uint64_t ticks, const 
     use->longest_gap = gap > use->longest_gap ? gap : use->longest_gap;
 }
 
-/* Durations are of whole steps. Those of partial ones are kept until there is a whole one. */
+/* Durations are of complete steps. Those of partial steps are kept until there is a complete one. */
 static int take_duration(work *work, steps *steps, const slow_step *step)
 {
-    uint64_t whole = steps->count - steps->partial; /* this one counts already */
+    uint64_t whole = steps->count - steps->partial; /* this one is already counted */
     if (step->partial && whole)
         return 0;
     if (!step->partial && whole == 1 && !steps->coarse) {
@@ -179,7 +179,7 @@ int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t 
         add_gap(use, &step, steps->outermost - outermost, &stream->since_step);
     stream->since_step = (aside){0};
     use->count++;
-    uint64_t begin = step.partial ? now : step.begin; /* how long it took is not known */
+    uint64_t begin = step.partial ? now : step.begin; /* the duration of a partial step is not known */
     use->first_begin = begin < use->first_begin ? begin : use->first_begin;
     use->last_end = now > use->last_end ? now : use->last_end;
     use->inspected |= steps->inspected > inspected;
@@ -202,7 +202,7 @@ static tare__step_interval interval_of(const double *sorted, size_t n, double q)
     return (tare__step_interval){interval.low, interval.high, interval.needed};
 }
 
-/* The median without one value that is known to be among them. */
+/* The median without one value, which must be among them. */
 static double median_without(double *sorted, size_t n, double value)
 {
     size_t at = 0;
@@ -253,10 +253,10 @@ static void slowest_of(const work *work, const steps *steps, double tick_ns, tar
     }
 }
 
-/* Seconds that steps and a number's sum are divided by: of all steps, those that ran at once counted once, so that
- * samples/s is steps/s times the samples of a step, whichever step a loader that reads ahead delivers them in. What
- * lies between steps (evaluation, a part that is not recorded) is in neither, nor is a step that was inspected or is
- * partial. Where all were inspected, of those. */
+/* Seconds that the number of steps and the sums of numbers are divided by: the time in steps, concurrent steps
+ * counted once, so that samples/s is steps/s times the samples per step, in whichever step a prefetching loader
+ * delivers them. Time between steps (evaluation, unrecorded parts), and inspected and partial steps, count in
+ * neither. If all steps were inspected, these are used. */
 typedef struct rated {
     double seconds; /* 0: there are none */
     uint64_t steps, of_job;
@@ -271,7 +271,8 @@ static rated rated_steps(const steps *steps, const step_job *job, double tick_ns
     return (rated){(double)ticks / job->at_once * tick_ns / 1e9, steps->count - left_out, of_job, all};
 }
 
-/* What only inspected steps tell is of each of the others as much: FLOP/s is FLOPs of a step times steps/s. */
+/* A number recorded only in inspected steps is assumed to be the same in the others: FLOP/s is FLOPs per step times
+ * steps/s. */
 static double rate_of(const step_number *number, const step_job *job, const rated *rated)
 {
     if (!(rated->seconds > 0) || !rated->steps)
@@ -293,7 +294,7 @@ static int put_numbers(const work *work, const steps *steps, const step_job *job
         const step_number *number = &steps->numbers[i];
         const char *text = work->names.rows[number->name].text;
         if (number->inspected && epochs)
-            continue; /* one step tells nothing of an epoch */
+            continue; /* one step says nothing about an epoch */
         made[row->n_numbers++] = (tare__number_row){
             .name = tare__arena_copy(arena, text, strlen(text)),
             .n = number->n,
@@ -351,7 +352,7 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
         rated rated = rated_steps(steps, &job, tick_ns);
         row->per_second = rated.seconds > 0 ? (double)rated.of_job / rated.seconds : NAN;
         row->first_ns = (double)steps->first_duration * tick_ns;
-        row->rest_p50_ns = steps->coarse ? row->each.p50_ns : NAN; /* one in 65,536 moves no median */
+        row->rest_p50_ns = steps->coarse ? row->each.p50_ns : NAN; /* one of 65,536 values does not change the median */
     }
     slowest_of(work, steps, tick_ns, row);
     status = steps->coarse ? 0 : exact_figures(steps, tick_ns, row);

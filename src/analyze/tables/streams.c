@@ -1,4 +1,4 @@
-/* streams: what is known of each thread while the trace is read, and which group its spans belong to.
+/* streams: the state of each thread while the trace is read, and the group of its spans.
  * Owned by the thread that analyzes.
  * Must not know what events mean. */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* timeline: a trace as boxes for drawing: one more reading of it, with each span that ends put into a box.
- * Owned by the calling thread; memory is bounded by the number of boxes asked for.
+/* timeline: converts a trace to boxes for drawing: reads it once more and adds each span that ends to a box.
+ * Owned by the calling thread; memory is bounded by the requested number of boxes.
  * Must not know output formats. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "train.py (12345)": of an interpreter it is the script that tells one from the other. */
+/* "train.py (12345)": for an interpreter, the script identifies the process. */
 static const char *process_name(const work *work, uint32_t number, tare__arena *arena)
 {
     const tare__trace_process *process = tare__trace_process_at(work->trace, number);
@@ -61,7 +61,7 @@ static const char *lane_name(const work *work, const lane *from, const char *pro
 typedef struct ordered {
     const lane *lane;
     uint32_t process; /* row */
-    size_t at;        /* as they appeared */
+    size_t at;        /* in order of appearance */
 } ordered;
 
 static int by_place(const void *a, const void *b)
@@ -247,7 +247,7 @@ static int make_result(const work *work, const timeline *from, tare__timeline *t
     return status;
 }
 
-/* ---- entrance ------------------------------------------------------------------------------------ */
+/* ---- entry point --------------------------------------------------------------------------------- */
 static tare__timeline *new_timeline(void)
 {
     tare__arena *arena;
@@ -294,20 +294,20 @@ int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__ti
     return status;
 }
 
-/* ---- what was open ------------------------------------------------------------------------------- */
+/* ---- open spans ---------------------------------------------------------------------------------- */
 typedef struct found {
-    const tare__box *top, *inner; /* over the instant, outermost and innermost */
+    const tare__box *top, *inner; /* at the instant, outermost and innermost */
 } found;
 
-/* The busier lane is the one whose outermost box is fuller; then the one with more spans open; then the one with
- * more spans. */
+/* The busier lane is the one whose outermost box has the larger share of busy time; then the one with more open
+ * spans; then the one with more spans. */
 static bool is_busier(const tare__timeline *timeline, const found *a, const found *b)
 {
     if (!b->top)
         return true;
     const tare__lane *left = &timeline->lanes[a->top->lane], *right = &timeline->lanes[b->top->lane];
     if ((left->track_kind == 0) != (right->track_kind == 0))
-        return left->track_kind == 0; /* what a thread did, rather than what it had others do */
+        return left->track_kind == 0; /* prefer a thread to the tracks of its asynchronous work */
     double left_full = a->top->lasts_ns > 0 ? a->top->busy_ns / a->top->lasts_ns : 0;
     double right_full = b->top->lasts_ns > 0 ? b->top->busy_ns / b->top->lasts_ns : 0;
     if (left_full != right_full)

@@ -1,25 +1,25 @@
-/* unsure: steps and epochs of which it is not known yet whether they are any. What is counted inside is noted until
- * that is told; of one that was none it moves to the node beside it, so that no step has it. Owned by the thread that
- * analyzes. Must not know events. */
+/* unsure: tentative steps and epochs, which may be retracted later. What is counted inside is noted until one is
+ * confirmed; if it is retracted, its contents move to the node beside it, so that they belong to no step. Owned by
+ * the thread that analyzes. Must not know events. */
 #include <stdlib.h>
 
 #include "analyze/inner.h"
 
-#define NOTED_MAX ((size_t)1 << 18) /* calls and numbers, of a thread; beyond, they stay where they are counted */
+#define NOTED_MAX ((size_t)1 << 18) /* calls and numbers, per thread; beyond, they stay where they were counted */
 
 typedef struct noted {
     node *node;
     number_cell *cell; /* of a number; NULL: a call */
     uint64_t duration, child;
-    uint64_t min, max; /* of the node, before it */
+    uint64_t min, max; /* of the node, before this call */
     double value;
-    uint32_t numbers; /* that the call carries */
-    enum { CALL, PART, WHOLE } what; /* a part counts no call; a whole call may be counted elsewhere, and has no time */
+    uint32_t numbers; /* number cells that the call has */
+    enum { CALL, PART, WHOLE } what; /* PART: time without a call; WHOLE: a call without time, counted where it began */
 } noted;
 
 typedef struct open_one {
     uint32_t depth;
-    size_t from; /* the first that is noted in it */
+    size_t from; /* index of the first row noted inside it */
 } open_one;
 
 struct unsure {
@@ -104,7 +104,7 @@ int tare__analyze_unsure_number(stream *stream, node *node, uint32_t name, doubl
     return cell ? add(stream, &(noted){.node = node, .cell = cell, .value = value}) : 0;
 }
 
-/* ---- it was none ------------------------------------------------------------------------------------ */
+/* ---- retracted -------------------------------------------------------------------------------------- */
 static void add_ticks(node *node, uint32_t numbers, uint64_t ticks)
 {
     for (number_cell *cell = numbers ? node->numbers : NULL; cell; cell = cell->next)
@@ -112,7 +112,7 @@ static void add_ticks(node *node, uint32_t numbers, uint64_t ticks)
             cell->ticks += ticks;
 }
 
-/* What the sum of calls has beyond the node's time. 0 or TARE_E_MEMORY. */
+/* The difference between the sum of calls and the node's time. 0 or TARE_E_MEMORY. */
 static int add_beyond(work *work, const noted *row, int sign)
 {
     split_node *split = tare__analyze_split_node(&work->nodes, row->node);
@@ -121,7 +121,7 @@ static int add_beyond(work *work, const noted *row, int sign)
     return split ? 0 : TARE_E_MEMORY;
 }
 
-/* Last ones first, so that the least and the largest are those of before. */
+/* Called in reverse order, so that minimum and maximum are restored. */
 static int undo(work *work, const noted *row)
 {
     node *node = row->node;
@@ -164,7 +164,7 @@ node *tare__analyze_twin(work *work, const node *of, const node *none, node *bes
     return parent ? find_child(&work->nodes, &work->names, parent, of->name) : NULL;
 }
 
-/* Bits of numbers are a node's own. */
+/* Bits of numbers are specific to a node. */
 static uint32_t same_numbers(const node *from, const node *to, uint32_t numbers)
 {
     uint32_t same = 0;
@@ -198,7 +198,7 @@ static int redo(work *work, noted *row, node *twin)
     return count_call(&work->nodes, twin, row->duration);
 }
 
-/* A call in parts may have begun outside. */
+/* A split call may have begun outside. */
 static bool moves(const work *work, const noted *row, const node *none)
 {
     return tare__analyze_is_under(&work->nodes, row->node, none);
@@ -210,7 +210,7 @@ int tare__analyze_unsure_none(work *work, stream *stream, const frame *top, node
     const open_one *open = unsure && unsure->n_open ? &unsure->open[unsure->n_open - 1] : NULL;
     uint32_t depth = (uint32_t)(top - work->frames);
     if (!open || open->depth != depth)
-        return top->child ? 0 : 1; /* what is in it stays, and it with that: a tree must add up */
+        return top->child ? 0 : 1; /* its contents stay, and so does its time: the tree must add up */
     tare__analyze_count_waiting(&work->nodes);
     int status = 0;
     for (size_t i = unsure->n; i-- > open->from && !status;)

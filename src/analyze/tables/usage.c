@@ -1,4 +1,4 @@
-/* usage: what the run used, one figure each, from the samples and from what the kernel told at the end.
+/* usage: resource usage of the run, one figure each, from samples and from the kernel's figures at the end.
  * Owned by the thread that analyzes.
  * Must not know how anything was measured, or how it is shown. */
 #include <math.h>
@@ -6,12 +6,11 @@
 
 #include "analyze/inner.h"
 
-/* Where nothing is configured: about the world's average of electricity (IEA, 2019). An assumption, and told
- * to be one. */
+/* Default: approximately the world average of electricity (IEA, 2019). Reported as an assumption. */
 #define CARBON_G_PER_KWH 475.0
 #define JOULES_PER_KWH 3.6e6
 
-/* ---- rows and what is behind them ---------------------------------------------------------------- */
+/* ---- rows and their series ----------------------------------------------------------------------- */
 typedef struct view {
     const work *work;
     const tare__analysis *analysis;
@@ -20,12 +19,12 @@ typedef struct view {
 
 typedef struct sampled {
     const tare__metric_row *row;
-    const metric *under; /* what the row was made of */
+    const metric *under; /* the series of the row */
 } sampled;
 
 typedef double figure(const view *view, const sampled *sampled);
 
-/* The next row of a metric with this kind of subject, from *at on; false: no more. In the file's order. */
+/* The next row of a metric with this kind of subject, starting at *at; false: no more. In the order of the file. */
 static bool next(const view *view, size_t *at, tare__metric id, tare__subject_kind subject, sampled *sampled)
 {
     while (*at < view->n) {
@@ -37,7 +36,7 @@ static bool next(const view *view, size_t *at, tare__metric id, tare__subject_ki
     return false;
 }
 
-/* NULL: there is none. */
+/* NULL: none. */
 static const tare__metric_row *first(const view *view, tare__metric id, tare__subject_kind subject)
 {
     sampled sampled;
@@ -60,7 +59,7 @@ static double smaller(double a, double b)
     return isnan(a) || b < a ? b : a;
 }
 
-/* Added up over all rows; NaN when none has one. */
+/* Summed over all rows; NaN if no row has a value. */
 static double sum_of(const view *view, tare__metric id, tare__subject_kind subject, figure *figure)
 {
     sampled sampled;
@@ -94,8 +93,8 @@ static double scale_of(const tare__metric_row *row)
     return row->total_unit == TARE__SHOW_SECONDS ? 1e-9 : row->total_unit == TARE__SHOW_JOULES ? 1e-6 : 1;
 }
 
-/* A process's own totals count from its start: what it used before the first sample belongs to the run, but
- * for a process that ran before it was attached to. */
+/* A process's totals count from its start: usage before the first sample belongs to the run, except for a process
+ * that was attached to. */
 static double used(const view *view, const sampled *sampled)
 {
     const metric *under = sampled->under;
@@ -130,15 +129,14 @@ static double one(const view *view, const sampled *sampled)
     return 1;
 }
 
-/* The tree has what processes used that ended since; without it the processes that were seen must do. */
+/* The tree includes processes that have ended; without it, the sum over sampled processes is used. */
 static double tree_total(const view *view, tare__metric id)
 {
     double all = sum_of(view, id, TARE__SUBJECT_TREE, used);
     return isnan(all) ? sum_of(view, id, TARE__SUBJECT_PROCESS, used) : all;
 }
 
-/* What one process read and wrote may not be read at all: the sum of the others would be too low, and so is what was
- * known of all before. */
+/* I/O counters of a process may be unreadable: the sum of the others would be too low, and so is the earlier total. */
 static double io_total(const view *view, tare__metric id)
 {
     const tare__metric_row *tree = first(view, id, TARE__SUBJECT_TREE);
@@ -158,8 +156,8 @@ static const char *reason_of(const view *view, tare__metric id, tare__subject_ki
 }
 
 /* ---- CPU ----------------------------------------------------------------------------------------- */
-/* The kernel's account of the child leaves out descendants nobody waited for; the samples leave out what came
- * after the last one. Neither can be too large, so the larger one is nearer to the truth. */
+/* The kernel's figure for the child excludes descendants that were not waited for; samples exclude usage after the
+ * last sample. Neither can be too large, so the larger one is more accurate. */
 static void fill_cpu_time(const view *view, tare__usage_table *usage)
 {
     const tare__trace_end *end = tare__trace_end_of(view->work->trace);
@@ -176,8 +174,8 @@ static void fill_cpu_time(const view *view, tare__usage_table *usage)
         usage->absent_cpu = reason_of(view, TARE__M_CPU_USER, TARE__SUBJECT_TREE);
 }
 
-/* User and system time are sampled at the same instants, so their points lie side by side; where many samples
- * are merged into one, this is the largest mean of a point. */
+/* User and system time are sampled at the same instants, so their points match; where many samples are merged into
+ * one, this is the largest mean of a point. */
 static double cores_max(const view *view)
 {
     const tare__metric_row *user = first(view, TARE__M_CPU_USER, TARE__SUBJECT_TREE);
@@ -197,7 +195,7 @@ static void fill_cores(const view *view, tare__usage_table *usage)
     usage->cores_mean = seconds > 0 ? usage->cpu_seconds / seconds : NAN;
     usage->cores_max = cores_max(view);
     if (usage->cores_max < usage->cores_mean)
-        usage->cores_max = usage->cores_mean; /* more at the end than any two samples saw */
+        usage->cores_max = usage->cores_mean; /* the final figure is larger than any rate between samples */
     usage->cores_allowed = run->cpus ? (double)run->cpus : NAN;
     static const tare__subject_kind by[] = {TARE__SUBJECT_SYSTEM, TARE__SUBJECT_CONTAINER, TARE__SUBJECT_TREE};
     for (size_t i = 0; i < TARE__COUNT_OF(by); i++) {
@@ -227,7 +225,7 @@ static largest largest_process(const view *view, tare__metric id)
     return largest;
 }
 
-/* When the tree was sampled last: a process seen then was there to the end. */
+/* The last sample of the tree: a process seen then was running until the end. */
 static double last_sample(const view *view)
 {
     const tare__metric_row *row = first(view, TARE__M_RSS, TARE__SUBJECT_TREE);
@@ -250,7 +248,7 @@ static void fill_peak(const view *view, tare__usage_table *usage)
         usage->absent_memory = reason_of(view, TARE__M_RSS_PEAK, TARE__SUBJECT_PROCESS);
         return;
     }
-    /* Only of the child, and of those it waited for, does the kernel tell the peak at their ends. */
+    /* The kernel reports the final peak only for the child and the processes it waited for. */
     if (!(usage->rss_peak_bytes <= told))
         usage->rss_peak_at_least = !marks || !end->present || !(seen.row->to_ns >= last_sample(view));
     if (!seen.row)
@@ -265,7 +263,7 @@ static void fill_memory(const view *view, tare__usage_table *usage)
 {
     const tare__trace_run *run = tare__trace_run_of(view->work->trace);
     fill_peak(view, usage);
-    /* The tree is sampled, a process's peak is the kernel's own mark: all together had at least that. */
+    /* The tree is sampled, while a process's peak is the kernel's high-water mark: the tree had at least that. */
     double together = max_of(view, TARE__M_RSS, TARE__SUBJECT_TREE);
     usage->tree_rss_max_bytes = isnan(together) ? NAN : fmax(together, usage->rss_peak_bytes);
     double machine = run->memory_bytes ? (double)run->memory_bytes
@@ -274,7 +272,7 @@ static void fill_memory(const view *view, tare__usage_table *usage)
     usage->memory_allowed_bytes = limit > 0 ? smaller(machine, limit) : machine;
 }
 
-/* ---- disks, network, the rest -------------------------------------------------------------------- */
+/* ---- disks, network, other ----------------------------------------------------------------------- */
 static double from_outside(const view *view, const sampled *sampled)
 {
     (void)view;
@@ -299,7 +297,7 @@ static void fill_rest(const view *view, tare__usage_table *usage)
 }
 
 /* ---- energy, GPUs -------------------------------------------------------------------------------- */
-/* Cores and graphics are inside of a package, and "psys" has the package in it. */
+/* Core and graphics domains are part of a package, and "psys" includes the package. */
 static double package_energy(const view *view, const sampled *sampled)
 {
     bool counts = strstr(sampled->row->label, "package") || strstr(sampled->row->label, "dram");
@@ -333,7 +331,7 @@ static void fill_energy(work *work, const view *view, tare__usage_table *usage)
         work->energy_of = "CPUs";
 }
 
-/* What the writer found out about GPUs, without "n/a: ". */
+/* The reason that the writer recorded for missing GPU data, without "n/a: ". */
 static int fill_gpu_reason(const view *view, tare__usage_table *usage)
 {
     static const char not_there[] = "n/a: ";

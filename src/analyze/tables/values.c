@@ -1,6 +1,6 @@
-/* values: what is not nested: counters, marks, aggregate spans, complete spans on their tracks.
+/* values: records that are not nested: counters, marks, aggregate spans, complete spans on their tracks.
  * Owned by the thread that analyzes.
- * Must not know how rows look to people. */
+ * Must not know how rows are displayed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ void *tare__analyze_row(by_name *table, const canons *names, uint32_t name, bool
 }
 
 /* ---- counters, marks ----------------------------------------------------------------------------- */
-/* Streams' blocks do not come in the order of time: first and last go by the clock. */
+/* Blocks of several streams are not in order of time: first and last are determined by timestamp. */
 int tare__analyze_counter(work *work, uint32_t name, uint64_t ticks, double value)
 {
     bool fresh;

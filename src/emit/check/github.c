@@ -5,7 +5,7 @@
 
 #include "emit/escape.h"
 
-#define ANNOTATIONS_MAX 10 /* of a kind that GitHub shows for one step */
+#define ANNOTATIONS_MAX 10 /* of each kind that GitHub shows for one step */
 
 static void put(tare__text *out, const char *level, const char *title, const char *message)
 {
@@ -41,7 +41,7 @@ void tare__emit_check_github(const tare__check *check, const tare__check_names *
     for (size_t i = 0; i < check->n_warnings; i++)
         put(out, "warning", "tare check", check->warnings[i]);
     bool silent =
-        !tare__check_passed(check) && !check->count[TARE__OUTCOME_FAILED]; /* no row says why it failed */
+        !tare__check_passed(check) && !check->count[TARE__OUTCOME_FAILED]; /* no row states why it failed */
     put(out, silent ? "error" : "notice", names->head, summary.data ? summary.data : "");
     out->failed |= summary.failed;
     tare__text_free(&summary);

@@ -1,4 +1,4 @@
-/* check json: a check for machines, a walk over its schema.
+/* check json: a check as JSON, generated from its schema.
  * Owned by the calling thread.
  * Must not know how a check is made. */
 #include "check.h"

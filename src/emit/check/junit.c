@@ -10,7 +10,7 @@ static bool is_case(const tare__check_row *row)
     return (row->gated || row->has_limit) && row->outcome != TARE__OUTCOME_ABSENT;
 }
 
-/* Why a check has failed in which no figure has: nothing was compared, or running again failed. */
+/* Why a check failed although no figure did: nothing was compared, or the rerun failed. */
 static bool is_error(const tare__check *check)
 {
     return !tare__check_passed(check) && check->count[TARE__OUTCOME_FAILED] == 0;
@@ -23,7 +23,7 @@ static void put_attribute(tare__text *out, const char *name, const char *value)
     tare__text_string(out, "\"");
 }
 
-/* Some readers show the message and some the text, and others take a case without a time for one that took NaN. */
+/* Some readers show the message and some the text; others interpret a case without a time as NaN. */
 static void put_result(tare__text *out, const char *element, const char *type, const char *sentence)
 {
     tare__text_format(out, ">\n      <%s", element);
@@ -45,7 +45,7 @@ static void put_error(const tare__check *check, tare__text *out)
     tare__text_free(&sentence);
 }
 
-/* An inconclusive figure has not failed, and has not been shown to pass: what "skipped" means to readers of these. */
+/* An inconclusive figure has neither failed nor been shown to pass, which readers of JUnit XML know as "skipped". */
 static void put_case(const tare__check_row *row, tare__text *out)
 {
     tare__text sentence = {0};

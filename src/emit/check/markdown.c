@@ -17,12 +17,12 @@ static const char *mark_of(tare__outcome outcome)
     }
 }
 
-/* A job's log shows the text as it is: columns are as wide as their widest cell, as far as that is reasonable. */
+/* A job's log shows the Markdown source: columns are padded to their widest cell, up to a limit. */
 #define COLUMNS   7u
 #define WIDTH_MAX 48u
 
 typedef struct table {
-    tare__text *out; /* NULL: it is only measured */
+    tare__text *out; /* NULL: only measure */
     tare__text cell, escaped;
     size_t width[COLUMNS];
     unsigned column;
@@ -30,7 +30,7 @@ typedef struct table {
 
 static const bool to_the_right[COLUMNS] = {false, false, true, true, true, true, false};
 
-/* What is in `cell`, as the next one of the line. */
+/* Writes `cell` as the next cell of the line. */
 static void put_cell(table *to)
 {
     tare__escape_markdown(&to->escaped, to->cell.data ? to->cell.data : "");

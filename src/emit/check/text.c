@@ -1,4 +1,4 @@
-/* check text: a check for people: a table of what was checked, what failed first, and what to make of it.
+/* check text: a check for a terminal: a table of what was checked, failures first, and what to conclude.
  * Owned by the calling thread.
  * Must not know how a check is made. */
 #include "check.h"
@@ -41,7 +41,7 @@ static void put_p(const tare__check_row *row, tare__text *cell)
     tare__text_string(cell, exact ? "exact" : isnan(p) ? "n/a" : tare__schema_show(text, p, TARE__SHOW_P));
 }
 
-/* What the line cannot say: the interval, and why. */
+/* The details that do not fit in the line: the interval, and the reason. */
 static void put_reason(tare__page *page, const tare__check_row *row)
 {
     char reason[256] = "";
@@ -65,7 +65,7 @@ static void put_reason(tare__page *page, const tare__check_row *row)
     tare__page_line_end(page);
 }
 
-/* The unit only where the figure's name does not say it: columns are narrow. */
+/* The unit is shown only if the figure's name does not state it: columns are narrow. */
 static void put_value(const tare__check_row *row, double value, tare__text *cell)
 {
     char text[TARE__VALUE_BYTES];

@@ -1,4 +1,4 @@
-/* check words: what the formats of a check say alike: summary, sentence of a row, which rows are told.
+/* check words: text that all formats of a check share: summary, sentence for a row, which rows are listed.
  * Owned by the calling thread.
  * Must not know how a check is made. */
 #include "check.h"

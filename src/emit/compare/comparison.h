@@ -1,4 +1,4 @@
-/* comparison: the ways in which two runs side by side are shown. Owned by the calling thread.
+/* comparison: formats for the comparison of two runs. Owned by the calling thread.
  * Must not know how they were compared, nor where the bytes go. */
 #ifndef TARE_EMIT_COMPARISON_H
 #define TARE_EMIT_COMPARISON_H
@@ -9,7 +9,7 @@ typedef struct tare__emit_comparison {
     const tare__compare_ab *ab;
 } tare__emit_comparison;
 
-/* Each 0; TARE_E_SYSTEM when the sink refused, TARE_E_MEMORY with a sentence. */
+/* Each 0; TARE_E_SYSTEM if the sink refused, TARE_E_MEMORY with a message. */
 int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__emit_options *options,
                                const tare__emit_sink *sink, tare__error *error);
 int tare__emit_comparison_json(const tare__emit_comparison *input, const tare__emit_options *options,
@@ -17,16 +17,16 @@ int tare__emit_comparison_json(const tare__emit_comparison *input, const tare__e
 int tare__emit_comparison_html(const tare__emit_comparison *input, const tare__emit_options *options,
                                const tare__emit_sink *sink, tare__error *error);
 
-/* ---- words that all of them use --------------------------------------------------------------- */
+/* ---- text that all formats use ---------------------------------------------------------------- */
 #define TARE__COMPARED_BYTES 64
 const char *tare__compared_interval(char out[TARE__COMPARED_BYTES], double low, double high); /* "+10.1 … +14.2" */
-/* Time, bytes and shares say their unit with the value; others with the name, where it does not have it already. */
+/* Time, bytes and shares show their unit with the value; others with the name, unless the name includes it already. */
 bool tare__compared_says_unit(const char *name, const char *unit);
-/* The answer in a sentence or two: what got worse, what better, or that nothing did. */
+/* The conclusion in a sentence or two: what got worse, what got better, or that nothing changed. */
 void tare__compared_answer(tare__text *out, const tare__emit_comparison *input);
 /* "3 runs of `python train.py` on host, revision abc, 2026-11-15 12:00" */
 void tare__compared_side(tare__text *out, const tare__figures *figures, const char *name);
-/* As the schema takes it. */
+/* In the form that the schema requires. */
 tare__compare_view tare__compared_view(const tare__emit_comparison *input, const char *answer);
 
 #endif

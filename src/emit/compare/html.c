@@ -8,12 +8,12 @@
 #include "emit/plain.h"
 #include "emit/sheet.h"
 
-#define ROWS_MAX       500u /* of a section; the largest costs come first */
+#define ROWS_MAX       500u /* of a section; the most expensive ones come first */
 #define RANGE_WIDTH    150.0
-#define RANGE_EDGE     6.0  /* so far from the drawing's end is the end of its scale */
-#define FOLD_FROM      25u  /* of a section's rows that do not differ */
-#define WARNINGS_SHOWN 6u   /* more wait behind a word */
-#define RANGE_LEAST    0.05 /* a drawing's end is at this change at least */
+#define RANGE_EDGE     6.0  /* distance of the ends of the scale from those of the drawing */
+#define FOLD_FROM      25u  /* rows of a section without a difference */
+#define WARNINGS_SHOWN 6u   /* more are collapsed */
+#define RANGE_LEAST    0.05 /* minimum change shown at the end of a drawing */
 
 static void put(tare__text *out, const char *markup)
 {
@@ -64,7 +64,7 @@ static void put_head(tare__text *out, const tare__compare_view *view)
 }
 
 /* ---- intervals -------------------------------------------------------------------------------- */
-/* Logarithms of ratios: twice as long and half as long are as far from the middle. */
+/* Logarithms of ratios: twice as long and half as long have the same distance from the middle. */
 static double place_of(double change, double end)
 {
     double at = log1p(change > -0.999 ? change : -0.999) / log1p(end);
@@ -72,7 +72,7 @@ static double place_of(double change, double end)
     return RANGE_WIDTH / 2 + at * (RANGE_WIDTH / 2 - RANGE_EDGE);
 }
 
-/* SVG takes no comma for a point, whatever the locale. */
+/* SVG requires a decimal point, regardless of the locale. */
 static void put_number(tare__text *out, const char *name, double value)
 {
     char digits[32];
@@ -85,7 +85,7 @@ static bool beyond(double change, double end)
     return fabs(log1p(change > -0.999 ? change : -0.999)) > log1p(end);
 }
 
-/* A dot, or at the scale's end a tip that points to where it would be. */
+/* A dot, or a triangle at the end of the scale that points to values beyond it. */
 static void put_dot(tare__text *out, double change, double end)
 {
     if (beyond(change, end)) {
@@ -144,8 +144,8 @@ static size_t count_differing(const tare__compared *rows, size_t n)
     return found;
 }
 
-/* The same scale for all rows of a section: three in four fit, so that a few outliers do not flatten the rest. Where
- * there are differences, those are what it is for. */
+/* One scale for all rows of a section: three quarters of them fit, so that a few outliers do not flatten the rest. If
+ * there are differences, only these are considered. */
 static double scale_of(const tare__compared *rows, size_t n)
 {
     size_t differing = count_differing(rows, n), asked = differing ? differing : n;
@@ -186,7 +186,7 @@ static void close_sheet(tare__sheet *sheet, size_t left_out)
                           left_out);
 }
 
-/* Many rows that did not change would hide the few that did: they are folded away behind their number. */
+/* Many unchanged rows would hide the few that changed: they are collapsed, with their number shown. */
 static void put_others(tare__sheet *sheet, const tare__compared *rows, size_t n, size_t differing)
 {
     size_t others = n - differing;
@@ -198,7 +198,7 @@ static void put_others(tare__sheet *sheet, const tare__compared *rows, size_t n,
     put(sheet->out, "</details>\n");
 }
 
-/* The whole is in an order of its own; of its parts those that differ come first. */
+/* The whole keeps its own order; among its parts, those that differ come first. */
 static void put_section(tare__text *out, const tare__compare_view *view, const tare__compared *rows, size_t n)
 {
     double end = scale_of(rows, n);
@@ -219,7 +219,7 @@ static void put_section(tare__text *out, const tare__compare_view *view, const t
     put(out, "</section>\n");
 }
 
-/* What the columns mean: a page travels without its manual. */
+/* What the columns mean: a page may be read without the manual. */
 static void put_key(tare__text *out, const tare__comparison *from)
 {
     char least[TARE__UNIT_BYTES];

@@ -1,4 +1,4 @@
-/* compare json: a comparison for machines, a walk over its schema.
+/* compare json: a comparison as JSON, generated from its schema.
  * Owned by the calling thread.
  * Must not know how it was made. */
 #include "emit/emit.h"

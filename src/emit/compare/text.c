@@ -1,4 +1,4 @@
-/* compare text: a comparison for a terminal: the answer, what to be careful about, tables by absolute cost.
+/* compare text: a comparison for a terminal: the conclusion, warnings, tables by absolute cost.
  * Owned by the calling thread.
  * Must not know how it was made. */
 #include <math.h>
@@ -86,7 +86,7 @@ static const char *title_of(tare__section section)
     return titles[section];
 }
 
-/* Where parts are put in order of cost, the cost is shown; the whole has the size of the effect instead. */
+/* If parts are sorted by cost, the cost is shown; the whole shows the effect size instead. */
 static bool has_costs(tare__section section)
 {
     return section > TARE__SECTION_WHOLE && section < TARE__SECTION_COUNTERS;
@@ -183,7 +183,8 @@ static void put_quiet(tare__page *page, tare__section section, size_t n, bool kn
     tare__page_line_end(page);
 }
 
-/* What differs; of the whole also what does not, unless it is of a figure that nobody judges. */
+/* Rows that differ; of the whole also rows that do not, unless the figure is neither better nor worse when it
+ * changes. */
 static bool is_shown(const tare__page *page, const tare__compared *row)
 {
     bool judged = row->section == TARE__SECTION_WHOLE && row->base->better != TARE__NEITHER;

@@ -1,4 +1,4 @@
-/* compare words: values, changes and the answer of a comparison in words, the same in every output.
+/* compare words: text for values, changes and the conclusion of a comparison, the same in every output.
  * Owned by the calling thread.
  * Must not know the formats. */
 #include <math.h>
@@ -51,8 +51,9 @@ void tare__compared_side(tare__text *out, const tare__figures *figures, const ch
         tare__text_format(out, ", %s", when);
 }
 
-/* ---- the answer ------------------------------------------------------------------------------- */
-/* The figure that says most: of the whole before any part. Time before all others: that is what people ask for. */
+/* ---- conclusion ------------------------------------------------------------------------------- */
+/* The most informative figure: one of the whole before any part, and time before all others, since users ask for it
+ * first. */
 static const tare__compared *main_row(const tare__comparison *from)
 {
     static const char *const first[] = {"step", "run.elapsed", "epoch", "model.latency"};
@@ -87,8 +88,8 @@ static void put_row_answer(tare__text *out, const tare__compared *row)
     tare__text_format(out, *interval ? " (%s)." : ".", interval);
 }
 
-/* One run against several has no test: beside ten runs the eleventh is the least or the most by chance in two cases
- * of eleven. Where it lies among them can be said. */
+/* One run against several cannot be tested: next to ten runs, the eleventh is the lowest or the highest by chance in
+ * two of eleven cases. Its rank among them can be stated. */
 static void put_place(tare__text *out, const tare__comparison *from)
 {
     unsigned long long runs = from->base->runs > 1 ? from->base->runs : from->head->runs;

@@ -19,7 +19,7 @@ static tare__attached *make_room(tare__attached *list)
     return grown;
 }
 
-/* Two call sites may have given a name an id each. */
+/* Two call sites may have created separate ids for one name. */
 static bool same_name(const tare__trace *trace, uint32_t left, uint32_t right)
 {
     if (left == right)

@@ -19,7 +19,7 @@ typedef struct tare__attached {
     } numbers[];
 } tare__attached;
 
-/* Adds to the list at *own, made where there is none. 0 or TARE_E_MEMORY. */
+/* Adds to the list at *own, which is created if necessary. 0 or TARE_E_MEMORY. */
 int tare__emit_attach(const tare__trace *trace, void **own, uint32_t name, double value);
 
 #endif

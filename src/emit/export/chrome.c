@@ -1,6 +1,6 @@
 /* chrome: the trace event format, strict JSON that chrome://tracing and ui.perfetto.dev open. docs/EXPORT.md.
  * Owned by the calling thread; memory grows with threads, names, open spans and flows, not with the file.
- * Must not know what the events add up to. */
+ * Must not know what is computed from the events. */
 #include "chrome.h"
 
 #include <inttypes.h>
@@ -84,7 +84,7 @@ static int put_sample(void *context, int64_t pid, const tare__trace_series *seri
     return tare__chrome_end_event(to);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------- */
+/* ---- the output ---------------------------------------------------------------------------------------- */
 static void put_absent(chrome *to, tare__json *json)
 {
     size_t n;
@@ -93,7 +93,7 @@ static void put_absent(chrome *to, tare__json *json)
     tare__json_array(json);
     for (size_t i = 0; i < n; i++) {
         if (!rows[i].absent || !rows[i].absent[0] || tare__gauge_seen(&to->out.gauges, rows[i].id))
-            continue; /* what ended had values */
+            continue; /* a series that ended had values */
         tare__text_clear(&to->out.scratch);
         tare__gauge_name(&rows[i], &to->out.scratch);
         tare__json_object(json);
@@ -105,7 +105,7 @@ static void put_absent(chrome *to, tare__json *json)
     tare__json_end_array(json);
 }
 
-/* What is no event. The time of day goes in as text: a double would lose its nanoseconds. */
+/* Everything that is not an event. The time of day is text: a double would lose its nanoseconds. */
 static void put_others(chrome *to)
 {
     const tare__trace_run *run = tare__trace_run_of(to->out.trace);

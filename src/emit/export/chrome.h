@@ -1,12 +1,12 @@
-/* chrome: what the files of the trace event format share: its state, and the pieces of an event.
+/* chrome: state and helpers shared by the files of the trace event format.
  * Owned by the calling thread; used inside emit only.
- * Must not know what the events add up to. */
+ * Must not know what is computed from the events. */
 #ifndef TARE_EMIT_CHROME_H
 #define TARE_EMIT_CHROME_H
 
 #include "exporter.h"
 
-/* Spans of one flow, so that its arrows start and end where they should. */
+/* Spans of one flow, so that its arrows start and end at the right ones. */
 typedef struct flow {
     uint64_t first, last; /* start of its earliest and its latest span, ticks */
     uint32_t n;
@@ -15,7 +15,7 @@ typedef struct flow {
 
 typedef struct quoted { /* a name as JSON, in `quotes` */
     size_t at;
-    uint32_t bytes; /* 0: not yet */
+    uint32_t bytes; /* 0: not yet quoted */
 } quoted;
 
 typedef struct chrome {
@@ -30,7 +30,7 @@ typedef struct chrome {
     bool any;
 } chrome;
 
-/* ---- pieces of an event (chrome_event.c) ------------------------------------------------------------------ */
+/* ---- parts of an event (chrome_event.c) ------------------------------------------------------------------- */
 #define PUT(to, literal) tare__text_append(&(to)->out.text, literal, sizeof literal - 1)
 
 void tare__chrome_put_whole(chrome *to, int64_t value);
@@ -44,11 +44,11 @@ void tare__chrome_put_lasts(chrome *to, const tare__export_span *span);
 void tare__chrome_put_place(chrome *to, int64_t pid, int64_t tid);
 int tare__chrome_end_event(chrome *to); /* 0, or the sink's refusal */
 
-/* ---- who is who: calls of the frame ---------------------------------------------------------------------- */
+/* ---- processes and threads: callbacks of the exporter ------------------------------------------------------- */
 int tare__chrome_put_process(void *to, int64_t pid, const tare__text *name, int64_t order);
 int tare__chrome_put_thread(void *to, const tare__export_place *place, const tare__text *name, int64_t order);
 
-/* ---- complete spans (chrome_complete.c): calls of the frame ------------------------------------------------ */
+/* ---- complete spans (chrome_complete.c): callbacks of the exporter ------------------------------------------- */
 int tare__chrome_note_flows(void *to, uint32_t stream, tare__complete_span *spans, uint32_t n);
 int tare__chrome_put_complete(void *to, const tare__export_span *span);
 

@@ -1,4 +1,4 @@
-/* chrome_complete: complete spans on lanes of their own, and the arrows of their flows.
+/* chrome_complete: complete spans on separate lanes, and the arrows of their flows.
  * Owned by the calling thread.
  * Must not know how lanes are found. */
 #include "chrome.h"
@@ -7,7 +7,7 @@
 
 #include "tare.h"
 
-#define FLOWS_MAX (1u << 18) /* so many have arrows */
+#define FLOWS_MAX (1u << 18) /* flows with arrows */
 
 int tare__chrome_note_flows(void *context, uint32_t stream, tare__complete_span *spans, uint32_t n)
 {
@@ -77,7 +77,7 @@ static void put_ids(chrome *to, const tare__complete_span *span)
     for (size_t i = 0; i < TARE__COUNT_OF(ids); i++) {
         if (!ids[i].value)
             continue;
-        /* As text: readers that take numbers as doubles would change it. */
+        /* As text: readers that parse numbers as doubles would change it. */
         tare__text_format(&to->out.text, "%s\"%s\":\"%" PRIu64 "\"", any ? "," : ",\"args\":{", ids[i].key,
                           ids[i].value);
         any = true;
@@ -86,7 +86,7 @@ static void put_ids(chrome *to, const tare__complete_span *span)
         PUT(to, "}");
 }
 
-/* Where no lane is left: as what may overlap, by an id of its own. */
+/* Used if no lane is left: as an async event, which may overlap others, with its own id. */
 static int put_async(chrome *to, const char *phase, const tare__export_span *span)
 {
     bool begins = *phase == 'b';

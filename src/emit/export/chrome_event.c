@@ -1,12 +1,12 @@
-/* chrome_event: the pieces of a trace event, processes and threads.
+/* chrome_event: the parts of a trace event, processes and threads.
  * Owned by the calling thread.
- * Must not know what the events add up to. */
+ * Must not know what is computed from the events. */
 #include "chrome.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- pieces of an event -------------------------------------------------------------------------------- */
+/* ---- parts of an event --------------------------------------------------------------------------------- */
 void tare__chrome_put_whole(chrome *to, int64_t value)
 {
     char digits[24], *at = digits + sizeof digits;
@@ -123,8 +123,8 @@ void tare__chrome_put_lasts(chrome *to, const tare__export_span *span)
     tare__chrome_put_us(to, end > begin ? end - begin : 0);
 }
 
-/* ---- who is who ---------------------------------------------------------------------------------------- */
-/* Sets a name, or, where that is NULL, a place in the order. */
+/* ---- processes and threads ----------------------------------------------------------------------------- */
+/* Sets a name or, if that is NULL, a sort position. */
 static int put_about(chrome *to, const char *what, int64_t pid, int64_t tid, const tare__text *name,
                      int64_t order)
 {

@@ -1,6 +1,6 @@
-/* events: print the raw event stream, one event per line, tab separated: for pipes and tests.
+/* events: prints the raw event stream, one event per line, tab separated: for pipes and tests.
  * Owned by the calling thread.
- * Must not know what the events add up to. */
+ * Must not know what is computed from the events. */
 #include "emit/flush.h"
 
 #include <inttypes.h>
@@ -16,12 +16,12 @@ typedef struct lines {
     tare__text text;
     const tare__emit_sink *sink;
     tare__error *error;
-    int64_t pid, tid; /* of the block at hand; 0: not known */
-    tare__replay_span ended; /* by the next one that is about to begin; name 0: none */
+    int64_t pid, tid; /* of the current block; 0: unknown */
+    tare__replay_span ended; /* ended by a NEXT whose begin follows; name 0: none */
 } lines;
 
-/* ---- pieces of a line ---------------------------------------------------------------------------- */
-/* So that a line is a line, a tab a separator, and nothing moves a terminal's cursor. */
+/* ---- parts of a line ----------------------------------------------------------------------------- */
+/* Escapes line ends, tabs and terminal control characters, so that each event stays on one line. */
 static void put_escaped(tare__text *out, const char *name)
 {
     size_t length = strlen(name);
@@ -58,7 +58,7 @@ static void put_number_or_absence(tare__text *out, int64_t number)
         tare__text_string(out, "\tn/a");
 }
 
-/* Up to the name. */
+/* Writes the line up to the name. */
 static void begin_line(lines *to, uint64_t ticks, const char *kind)
 {
     tare__text_format(&to->text, "%" PRId64, (int64_t)llround(tare__trace_ns(to->trace, ticks)));
@@ -84,7 +84,8 @@ static void put_whole(lines *to, const char *key, uint64_t value)
     tare__text_format(&to->text, "\t%s=%" PRIu64, key, value);
 }
 
-/* As few digits as read back the same: 0.1 rather than 0.10000000000000001; whole numbers as such. */
+/* The fewest digits that read back as the same value: 0.1 rather than 0.10000000000000001; integers without a
+ * fraction. */
 static void put_value(lines *to, double value)
 {
     char digits[40], tried[40];
@@ -108,7 +109,7 @@ static void put_duration(lines *to, uint64_t begin, uint64_t end)
     tare__text_format(&to->text, "\tdur_ns=%" PRId64, (int64_t)llround(ns));
 }
 
-/* ---- nested spans: what the replay tells ---------------------------------------------------------- */
+/* ---- nested spans: callbacks of the replay -------------------------------------------------------- */
 static void set_owner(lines *to, uint32_t stream_id)
 {
     const tare__trace_stream *of = tare__trace_stream_at(to->trace, stream_id);
@@ -143,7 +144,7 @@ static int put_begin(void *context, tare__replay_stream *stream, tare__replay_sp
     return end_line(to);
 }
 
-/* Ends that are not in the file have no line. */
+/* Ends that are not in the file get no line. */
 static int put_end(void *context, tare__replay_stream *stream, tare__replay_span *span, uint64_t ticks,
                    tare__replay_how how)
 {
@@ -236,7 +237,7 @@ static int put_completes(void *context, uint32_t stream, tare__complete_span *sp
     return status;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------- */
+/* ---- the output ---------------------------------------------------------------------------------- */
 static void put_damage(lines *to)
 {
     const tare__trace_damage *damage = tare__trace_damage_of(to->trace);

@@ -1,4 +1,4 @@
-/* exporter: the frame of formats that show every event of a trace: who is who, and then one event after the other.
+/* exporter: shared by formats that show every event of a trace: first processes and threads, then the events in order.
  * Owned by the calling thread.
  * Must not know the formats. */
 #include "exporter.h"
@@ -9,7 +9,7 @@
 
 #include "tare.h"
 
-#define ORDER_LAST INT32_MAX /* of what is not described in the file */
+#define ORDER_LAST INT32_MAX /* of rows that the file does not describe */
 
 const char *tare__export_category(uint32_t category)
 {
@@ -29,7 +29,7 @@ int64_t tare__export_ns(const tare__exporter *out, uint64_t ticks)
     return (int64_t)llround(tare__trace_ns(out->trace, ticks));
 }
 
-/* ---- who is who ---------------------------------------------------------------------------------------- */
+/* ---- processes and threads ----------------------------------------------------------------------------- */
 static int put_process(tare__exporter *out, int64_t pid, int64_t order)
 {
     out->text.failed |= out->name.failed;
@@ -74,7 +74,7 @@ static int put_threads(tare__exporter *out)
     return status;
 }
 
-/* Processes that were only looked at from outside, and the machine. */
+/* Processes that were only sampled, and the machine. */
 static int put_sampled(tare__exporter *out)
 {
     const tare__trace_run *run = tare__trace_run_of(out->trace);
@@ -108,7 +108,7 @@ static int put_stray(tare__exporter *out)
     return status ? status : put_thread(out, &out->here, ORDER_LAST);
 }
 
-/* Before an event of a stream. */
+/* Called before an event of a stream. */
 static int go_to(tare__exporter *out, uint32_t stream)
 {
     if (out->is_here && out->here.stream == stream)
@@ -143,7 +143,7 @@ static void find_index(const tare__exporter *out, tare__export_span *span)
 typedef struct open_span {
     tare__replay_span span; /* its bits: RESTORED */
     void *numbers;          /* tare__attached; NULL: none */
-    uint32_t own[2];        /* the format's */
+    uint32_t own[2];        /* for the format */
 } open_span;
 
 #define RESTORED 1u
@@ -255,7 +255,7 @@ static int put_mark(void *context, tare__replay_stream *stream, uint32_t name, u
 static int put_counter(void *context, tare__replay_stream *stream, uint32_t name, uint64_t ticks, double value)
 {
     tare__exporter *out = context;
-    if (!isfinite(value)) { /* nothing can be drawn */
+    if (!isfinite(value)) { /* cannot be drawn */
         out->values_left_out++;
         return 0;
     }
@@ -292,7 +292,7 @@ static int put_samples(void *context, uint32_t id, const uint64_t *ticks, const 
     return status;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------- */
+/* ---- the output ---------------------------------------------------------------------------------------- */
 static int look_ahead(const tare__exporter *out)
 {
     const tare__replay_visitor ahead = {.context = out->to, .complete = out->format->look_ahead};

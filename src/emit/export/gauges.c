@@ -1,4 +1,4 @@
-/* gauges: sampled series as viewers draw them: a name, whose it is, a unit, a value at a time.
+/* gauges: sampled series in the form that viewers draw: a name, an owner, a unit, a value at a time.
  * Owned by the calling thread.
  * Must not know the formats. */
 #include "gauges.h"
@@ -9,7 +9,7 @@
 
 #include "tare.h"
 
-/* By tare__unit_kind. A total is drawn as its rate a second. */
+/* By tare__unit_kind. A total is drawn as its rate per second. */
 static const struct drawn {
     const char *gauge, *rate;
     double scale;
@@ -50,14 +50,14 @@ void tare__gauge_name(const tare__trace_series *series, tare__text *name)
     bool worded = subject < TARE__COUNT_OF(words) && words[subject];
     tare__text_string(name, series->metric);
     if (subject == TARE__SUBJECT_PROCESS)
-        return; /* the label is the command, and the process has its name */
+        return; /* the label is the command, which is already the name of the process */
     if (subject == TARE__SUBJECT_TREE)
         tare__text_string(name, " of all processes");
     if (subject == TARE__SUBJECT_TARE)
         tare__text_string(name, " of tare");
     if (subject == TARE__SUBJECT_CONTAINER) {
         tare__text_string(name,
-                          " of the container"); /* the label is its path, or says that it has no limit */
+                          " of the container"); /* the label is its path, or states that it has no limit */
         return;
     }
     if (subject == TARE__SUBJECT_GPU_PROCESS)

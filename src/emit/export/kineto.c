@@ -1,6 +1,6 @@
 /* kineto: one process as Kineto's JSON, as torch.profiler writes it: for TensorBoard's torch_tb_profiler and for
  * HolisticTraceAnalysis. docs/EXPORT.md. Owned by the calling thread.
- * Must not know what the events add up to, nor how files are named. */
+ * Must not know what is computed from the events, nor how files are named. */
 #include "kineto.h"
 
 #include <inttypes.h>
@@ -18,14 +18,14 @@ typedef struct held { /* by an allocator */
 } held;
 
 typedef struct kineto {
-    chrome json; /* first: the pieces of an event are its */
+    chrome json; /* first: functions of chrome.h take this struct */
     held held[DEVICES_MAX];
     tare__kineto_ids *ids;
     const tare__kineto_file *file;
     uint64_t base_ns, steps;
 } kineto;
 
-/* ---- pieces ------------------------------------------------------------------------------------------------ */
+/* ---- helpers ----------------------------------------------------------------------------------------------- */
 static const tare__trace_process *process_of(const kineto *to)
 {
     return tare__trace_process_at(to->json.out.trace, to->file->process);
@@ -66,7 +66,7 @@ static uint64_t flow_of(const kineto *to, const tare__export_span *span)
     return 0;
 }
 
-/* torch's own names for the parts of a step, by which readers know them. */
+/* torch's names for the parts of a step, by which readers recognize them. */
 static const char *phase_name(const kineto *to, uint32_t id)
 {
     static const struct {
@@ -121,11 +121,11 @@ static const char *category_of(const kineto *to, const tare__export_span *span, 
     if (tare__kineto_is_operator(span->category))
         return "cpu_op";
     if (span->category == TARE_KIND_MODULE)
-        return "python_function"; /* as torch has them: readers of modules look there */
+        return "python_function"; /* the category that torch uses, where readers expect modules */
     return flow ? to->file->launches : "user_annotation";
 }
 
-/* A module is told from others by its name. */
+/* A module is identified by its name. */
 static void put_module(kineto *to, const tare__export_span *span)
 {
     put_argument(to, false, "Python id", span->own[TARE__KINETO_MODULE]);
@@ -196,7 +196,7 @@ static int put_complete(void *context, const tare__export_span *span)
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
-/* "bytes allocated: GPU 0", as an import names them: which device's; NULL: another counter. */
+/* "bytes allocated: GPU 0", as an import names them: the device it refers to; NULL: another counter. */
 static held *held_by(kineto *to, const char *text, const char *start, int *device)
 {
     size_t length = strlen(start);
@@ -209,7 +209,7 @@ static held *held_by(kineto *to, const char *text, const char *start, int *devic
     return gpu ? &to->held[*device + 1] : NULL;
 }
 
-/* A value of "allocated" is an event of the allocator; the block's address is not known. */
+/* A value of "allocated" becomes an event of the allocator; the block's address is unknown. */
 static int put_counter(void *context, const tare__export_place *place, uint32_t id, uint64_t ticks,
                        double value)
 {
@@ -237,7 +237,7 @@ static int put_counter(void *context, const tare__export_place *place, uint32_t 
     return tare__chrome_end_event(&to->json);
 }
 
-/* ---- who is who ------------------------------------------------------------------------------------------------ */
+/* ---- processes and threads ------------------------------------------------------------------------------------- */
 static int put_process(void *context, int64_t pid, const tare__text *name, int64_t order)
 {
     kineto *to = context;
@@ -265,7 +265,7 @@ static unsigned devices_of(const kineto *to)
     return (unsigned)(most + 1);
 }
 
-/* The name as the RUN block has it, "2 x NVIDIA H200, driver …"; what else a device is, is not known. */
+/* The name from the RUN block, "2 x NVIDIA H200, driver …"; no other properties of a device are known. */
 static void put_devices(kineto *to)
 {
     const tare__trace_run *run = tare__trace_run_of(to->json.out.trace);
@@ -281,7 +281,7 @@ static void put_devices(kineto *to)
     PUT(&to->json, "],\n");
 }
 
-/* A reader of ranks looks for the blank behind the colon, and before the events. */
+/* Readers of ranks search for a space after the colon, before the events. */
 static int put_head(void *context)
 {
     kineto *to = context;

@@ -9,7 +9,7 @@
 
 #include "tare.h"
 
-#define FLOWS_MAX (1u << 20) /* so many are joined */
+#define FLOWS_MAX (1u << 20) /* flows that are connected */
 
 /* ---- numbers of operators -------------------------------------------------------------------------------- */
 bool tare__kineto_is_operator(uint32_t kind)
@@ -39,7 +39,7 @@ void tare__kineto_ids_free(tare__kineto_ids *ids)
     free(ids->with_events);
 }
 
-/* ---- what the trace has ------------------------------------------------------------------------------------ */
+/* ---- contents of the trace --------------------------------------------------------------------------------- */
 typedef struct reading {
     tare__kineto_ids *ids;
     tare__trace *trace;

@@ -1,6 +1,6 @@
 /* perfetto: the native protocol buffers of Perfetto, packet by packet. docs/EXPORT.md.
  * Owned by the calling thread; memory grows with threads, names and open spans, not with the file.
- * Must not know what the events add up to. */
+ * Must not know what is computed from the events. */
 #include "perfetto.h"
 
 #include <stdlib.h>
@@ -105,7 +105,7 @@ static int put_sample(void *context, int64_t pid, const tare__trace_series *seri
 }
 
 /* ---- complete spans -------------------------------------------------------------------------------- */
-/* Spans for which no lane is left have a track each; viewers draw those of one name together. */
+/* Spans without a free lane get a track each; viewers merge tracks of the same name. */
 static int put_lone_track(perfetto *to, const tare__export_span *span, uint64_t track)
 {
     tare__text_clear(&to->out.scratch);
@@ -135,7 +135,7 @@ static int put_complete(void *context, const tare__export_span *span)
     return tare__perfetto_put_event(to, span->end);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------- */
+/* ---- the output ------------------------------------------------------------------------------------ */
 static const tare__export_format format = {
     .head = tare__perfetto_put_head,
     .process = tare__perfetto_put_process,

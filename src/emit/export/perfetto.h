@@ -1,13 +1,13 @@
-/* perfetto: what the files of Perfetto's format share: field numbers, its state, packets and tracks.
+/* perfetto: declarations shared by the files of Perfetto's format: field numbers, state, packets and tracks.
  * Owned by the calling thread; used inside emit only.
- * Must not know what the events add up to. */
+ * Must not know what is computed from the events. */
 #ifndef TARE_EMIT_PERFETTO_H
 #define TARE_EMIT_PERFETTO_H
 
 #include "exporter.h"
 #include "proto.h"
 
-/* Field numbers of Perfetto's trace protos, which are promised never to change. */
+/* Field numbers of Perfetto's trace protos, which are guaranteed never to change. */
 enum {
     TRACE_PACKET = 1,
     PACKET_CLOCK_SNAPSHOT = 6,
@@ -57,29 +57,29 @@ enum { SEQUENCE_STARTS = 1, SEQUENCE_NEEDS_NAMES = 2 };
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3, COUNTER = 4 };
 enum { CLOCK_REALTIME_ID = 1, CLOCK_BOOTTIME_ID = 6 };
 
-/* Tracks are found by a number of their own: what it is, and which. */
+/* A track is identified by its type and a number within that type. */
 #define UUID(what, which) ((uint64_t)(what) << 40 | (uint64_t)(which))
 enum { OF_PROCESS = 1, OF_THREAD, OF_LANE, OF_SPAN, OF_COUNTER, OF_SERIES };
 
 typedef struct perfetto {
     tare__exporter out;
-    tare__text packet, event, part, inner, names; /* messages under way */
+    tare__text packet, event, part, inner, names; /* messages being built */
     uint8_t *told;                                /* by name id: bits below */
     size_t told_room;
     tare__intern *counters; /* pid and name: those that have a track */
     uint8_t *series_told;
     size_t series_room;
-    uint64_t base_ns; /* of the run's start on the clock of the packets */
+    uint64_t base_ns; /* the run's start on the clock of the packets */
     uint64_t lone_spans;
 } perfetto;
 enum { TOLD_EVENT = 1, TOLD_ANNOTATION = 2 };
 
 /* ---- packets (perfetto_packets.c): 0, or the sink's refusal -------------------------------------------- */
-/* The first ones: which time of day timestamps are; names start anew; categories. */
+/* The first packets: the clock of timestamps; a reset of interned names; categories. */
 int tare__perfetto_put_head(void *to);
 void tare__perfetto_begin_event(perfetto *to, unsigned type, uint64_t track);
 int tare__perfetto_put_event(perfetto *to,
-                             uint64_t ticks); /* the event under way, with the names it is the first to use */
+                             uint64_t ticks); /* writes the current event, with the names it is the first to use */
 void tare__perfetto_put_name(perfetto *to, tare__text *message, uint32_t id, uint8_t bit);
 bool tare__perfetto_is_whole(double value);
 void tare__perfetto_annotate_text(perfetto *to, const char *name, const char *text);

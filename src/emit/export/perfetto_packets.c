@@ -1,6 +1,6 @@
 /* perfetto_packets: packets, interned names, tracks, annotations.
  * Owned by the calling thread.
- * Must not know what the events add up to. */
+ * Must not know what is computed from the events. */
 #include "perfetto.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static int put_packet(perfetto *to)
     return tare__export_piece(&to->out);
 }
 
-/* Never before the epoch: a file whose clock is not known may have times before its start. */
+/* Never before the epoch: a file with an unknown clock may have times before its start. */
 static uint64_t time_of(const perfetto *to, uint64_t ticks)
 {
     int64_t ns = tare__export_ns(&to->out, ticks);
@@ -60,7 +60,7 @@ static void intern(perfetto *to, unsigned field, uint64_t iid, const char *text,
     tare__proto_message(&to->names, field, &to->inner);
 }
 
-/* True: it can be named by its id from here on. */
+/* True: it can be referred to by its id from here on. */
 static bool intern_name(perfetto *to, uint32_t id, uint8_t bit)
 {
     size_t before = to->told_room;
@@ -91,7 +91,7 @@ void tare__perfetto_put_name(perfetto *to, tare__text *message, uint32_t id, uin
 }
 
 /* ---- tracks ---------------------------------------------------------------------------------------- */
-/* The descriptor in `event` becomes a packet. */
+/* Writes the descriptor in `event` as a packet. */
 static int put_track(perfetto *to)
 {
     tare__proto_message(&to->packet, PACKET_TRACK_DESCRIPTOR, &to->event);

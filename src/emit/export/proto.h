@@ -38,14 +38,14 @@ static inline void tare__proto_bytes(tare__text *message, unsigned field, const 
     tare__text_append(message, bytes, length);
 }
 
-/* A message inside; what failed there has failed here. */
+/* A nested message; a failure in it fails the outer one. */
 static inline void tare__proto_message(tare__text *message, unsigned field, const tare__text *inner)
 {
     tare__proto_bytes(message, field, inner->data, inner->length);
     message->failed |= inner->failed;
 }
 
-/* Proto strings are UTF-8: each stray byte becomes U+FFFD. */
+/* Proto strings are UTF-8: each invalid byte becomes U+FFFD. */
 void tare__proto_text(tare__text *message, unsigned field, const char *text, size_t length);
 
 #endif

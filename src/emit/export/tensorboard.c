@@ -1,6 +1,6 @@
-/* tensorboard: which files TensorBoard's plugins look for, and what goes into which.
+/* tensorboard: which files TensorBoard's plugins expect, and what is in each.
  * Owned by the calling thread.
- * Must not know the formats from inside. */
+ * Must not know the inside of the formats. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,15 +11,15 @@
 #include "tare.h"
 #include "xplane.h"
 
-#define FILES_MAX  12u /* processes that get theirs */
+#define FILES_MAX  12u /* processes that get a file */
 #define NAME_BYTES 512
 
-/* Times count from here, so that they fit into a double to the nanosecond. The same for all ranks of a job, unless it
- * began on either side of such an instant: they are 104 days apart. */
+/* Times are relative to this, so that a double represents them to the nanosecond. The same for all ranks of a job,
+ * unless one of these instants, which are 104 days apart, falls between their starts. */
 #define BASE_NS (UINT64_C(1) << 53)
 
 /* ---- names -------------------------------------------------------------------------------------------------- */
-/* The host, as a file's name. */
+/* The host, in a form that is valid in a file name. */
 static void put_host(const tare__trace *trace, char out[128])
 {
     const char *host = tare__trace_run_of(trace)->host;
@@ -29,8 +29,8 @@ static void put_host(const tare__trace *trace, char out[128])
             *at = '_';
 }
 
-/* TensorBoard takes any folder with a .pt.trace.json for a run; HolisticTraceAnalysis reads all .json of one. The
- * one knows launches as "runtime" only, the other as "cuda_runtime" only. */
+/* TensorBoard treats any folder with a .pt.trace.json as a run; HolisticTraceAnalysis reads all .json files of one. The
+ * first recognizes launches only as "runtime", the second only as "cuda_runtime". */
 static const struct reader {
     const char *folder, *ending, *launches;
 } readers[] = {{"", ".pt.trace.json", "runtime"}, {"hta/", ".json", "cuda_runtime"}};
@@ -56,7 +56,7 @@ static void name_xplane(const tare__trace *trace, char out[NAME_BYTES])
 }
 
 /* ---- ranks --------------------------------------------------------------------------------------------------- */
-/* By its field; before there was one, an import had "(rank 3)" among a process's arguments. -1: it does not say. */
+/* From its field; before that existed, imports put "(rank 3)" into a process's arguments. -1: unknown. */
 static int64_t rank_of(const tare__trace_process *process)
 {
     if (process && process->has_rank && process->rank <= INT32_MAX)

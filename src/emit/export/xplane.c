@@ -1,6 +1,6 @@
 /* xplane: a trace as the XPlane that XProf and TensorBoard's profile plugin open. docs/EXPORT.md.
- * Owned by the calling thread. A plane is one message whose length goes before it, so its events are gathered; their
- * number is bounded.
+ * Owned by the calling thread. A plane is one message preceded by its length, so its events are collected first; their
+ * number is limited.
  * Must not know how planes are laid out, nor how files are named. */
 #include "xplane.h"
 
@@ -12,10 +12,10 @@
 #include "kineto.h"
 #include "tare.h"
 
-#define EVENTS_MAX ((size_t)1 << 20) /* its own viewer shows no more */
+#define EVENTS_MAX ((size_t)1 << 20) /* XProf's own viewer shows no more */
 
 typedef struct gathering {
-    tare__exporter out; /* the frame's */
+    tare__exporter out; /* first: callbacks of the exporter get this struct */
     tare__xplane *into;
     tare__intern *line_keys;
     uint64_t steps;
@@ -69,7 +69,7 @@ static int put_thread(void *context, const tare__export_place *place, const tare
 }
 
 /* ---- names ---------------------------------------------------------------------------------------------------- */
-/* What XProf knows by its name. */
+/* Names that XProf recognizes. */
 static const char *known_name(const tare__export_span *span, const char *text, bool gpu)
 {
     static const struct {
@@ -164,7 +164,7 @@ static const tare__export_format format = {
     .complete = put_complete,
 };
 
-/* ---- the whole ------------------------------------------------------------------------------------------------- */
+/* ---- the output ------------------------------------------------------------------------------------------------ */
 static int by_line(const void *a, const void *b)
 {
     const tare__xplane_event *left = a, *right = b;

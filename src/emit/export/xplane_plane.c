@@ -1,4 +1,5 @@
-/* xplane_plane: gathered events as an XSpace: a plane for the host, one for each GPU; a line a thread or stream.
+/* xplane_plane: the collected events as an XSpace: a plane for the host and one for each GPU; a line per thread or
+ * stream.
  * Owned by the calling thread.
  * Must not know where events come from. */
 #include "xplane.h"
@@ -15,7 +16,7 @@ enum { EVENT_METADATA = 1, EVENT_OFFSET_PS = 2, EVENT_DURATION_PS = 3, EVENT_STA
 enum { STAT_METADATA = 1, STAT_UINT64 = 3, STAT_INT64 = 4 };
 enum { METADATA_ID = 1, METADATA_NAME = 2, ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 
-/* Stats go by the names of their metadata. */
+/* Stats are identified by the names in their metadata. */
 enum { STEP_NUM = 1, IS_ROOT, CORRELATION_ID, STATS };
 static const char *const stat_names[STATS] = {
     [STEP_NUM] = "step_num", [IS_ROOT] = "_r", [CORRELATION_ID] = "correlation_id"};
@@ -25,7 +26,7 @@ typedef struct plane {
     tare__text text, line, event, part;
 } plane;
 
-/* The first event of a line: they are sorted by it. */
+/* The first event of a line: events are sorted by line. */
 static size_t first_of(const tare__xplane *from, uint32_t line)
 {
     size_t low = 0, high = from->count;

@@ -1,9 +1,9 @@
-/* history: the ways in which runs of the history and trends of their figures are shown. Owned by the calling thread.
+/* history: formats for runs of the history and trends of their figures. Owned by the calling thread.
  * Must not know where runs are kept, nor where the bytes go. */
 #ifndef TARE_EMIT_HISTORY_H
 #define TARE_EMIT_HISTORY_H
 
-/* A format shows what it has a function for. Each 0; TARE_E_SYSTEM when the sink refused, TARE_E_MEMORY. */
+/* A format supports what it has a function for. Each returns 0; TARE_E_SYSTEM if the sink refused, TARE_E_MEMORY. */
 typedef struct tare__history_emitter {
     const char *name;
     int (*list)(const tare__kept_list *list, const tare__emit_options *options, const tare__emit_sink *sink,

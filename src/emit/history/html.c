@@ -14,21 +14,21 @@
 #include "tare.h"
 
 #define HEIGHT     250.0
-#define ROW        15.0 /* pixels of a row of words above the scale */
+#define ROW        15.0 /* pixels of a row of labels above the scale */
 #define ROWS_MAX   3u
-#define APART      0.17 /* of the width, from one of these words to the next in its row: enough on a phone */
-#define POINTS_MAX 600u /* beyond, a place across is of several runs: more could not be told apart */
+#define APART      0.17 /* share of the width between two of these labels in a row: enough on a phone */
+#define POINTS_MAX 600u /* with more runs, several share an x position: more points would not be distinguishable */
 #define SMALL_FROM 120u
-#define FAR        1.5 /* times the spread of nine in ten runs: a few that lie farther out do not flatten the rest */
+#define FAR        1.5 /* times the spread of 90 % of the runs: the few beyond that do not flatten the rest */
 
 typedef struct course {
     const tare__kept_trend *trend;
     double *sorted;   /* the values */
-    size_t each;      /* runs at a place across */
-    double low, high; /* of what the scale must show */
+    size_t each;      /* runs per x position */
+    double low, high; /* range that the scale must show */
 } course;
 
-/* ---- what a chart shows ----------------------------------------------------------------------------- */
+/* ---- contents of a chart ------------------------------------------------------------------------------ */
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -64,7 +64,7 @@ static double across(const course *of, double i)
     return of->trend->n > 1 ? i / (double)(of->trend->n - 1) : 0.5;
 }
 
-/* The least, the middle or the largest of the runs at one place across. */
+/* The minimum, median or maximum of the runs at one x position. */
 static double of_place(const course *of, size_t place, int which)
 {
     double values[16];
@@ -109,7 +109,7 @@ static bool is_far(const tare__chart *chart, double value)
     return value < chart->low || value > chart->high;
 }
 
-/* A run: a dot, or at the end of the scale a tip that points to where it would be. */
+/* A run: a dot, or a triangle at the end of the scale that points to a value beyond it. */
 static void put_run(tare__chart *chart, const course *of, size_t i)
 {
     tare__text *out = chart->out;
@@ -137,7 +137,7 @@ static void put_run(tare__chart *chart, const course *of, size_t i)
     tare__text_string(out, is_far(chart, point->value) ? "</title></path></svg>" : "</title></circle>");
 }
 
-/* Every run has its dot; of more than can be told apart those that lie far out, over the band of the others. */
+/* Every run has a dot; if there are too many to distinguish, only the distant ones do, over the band of the others. */
 static void put_runs(tare__chart *chart, const course *of)
 {
     size_t places = (of->trend->n + of->each - 1) / of->each;
@@ -163,7 +163,7 @@ static void put_levels(tare__chart *chart, const course *of)
     }
 }
 
-/* Puts the size of each change above it, in the first row that has room; without `chart` it only counts rows. */
+/* Puts the size of each change above it, in the first row with free space; without `chart` it only counts rows. */
 static unsigned put_sizes(tare__chart *chart, const course *of)
 {
     const tare__kept_trend *trend = of->trend;
@@ -181,7 +181,7 @@ static unsigned put_sizes(tare__chart *chart, const course *of)
             snprintf(kind, sizeof kind, "at %s", verdict);
             tare__chart_upright(chart, kind, x);
         }
-        if (row == ROWS_MAX) /* the table has it */
+        if (row == ROWS_MAX) /* shown in the table */
             continue;
         taken[row] = x;
         rows = row + 1 > rows ? row + 1 : rows;
@@ -213,7 +213,7 @@ static void put_dates(tare__chart *chart, const course *of)
     }
 }
 
-/* ---- words around it -------------------------------------------------------------------------------- */
+/* ---- labels around it ------------------------------------------------------------------------------- */
 static void put_key(tare__text *out, const tare__chart *chart, const course *of)
 {
     size_t far = 0;
@@ -313,7 +313,7 @@ static void put_head(tare__text *out, const tare__kept_trends *trends)
     }
 }
 
-/* All figures at a glance, each with the way to its chart. */
+/* Overview of all figures, each with a link to its chart. */
 static void put_overview(tare__text *out, const tare__kept_trends *trends)
 {
     tare__sheet sheet = {.out = out, .of = trends, .table = &tare__table_trends, .link = "figure-"};

@@ -1,4 +1,4 @@
-/* history json: runs, a run and trends as JSON and CSV, walks over their schema, and the lines that export writes.
+/* history json: runs, a run and trends as JSON and CSV, generated from their schema, and the lines that export writes.
  * Owned by the calling thread.
  * Must not know where runs are kept, nor where the bytes go. */
 #include "emit/emit.h"

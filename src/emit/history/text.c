@@ -54,7 +54,7 @@ static void put_tags(tare__text *out, const tare__kept *run)
         tare__text_string(out, "]");
 }
 
-/* The command gets what the other columns and its tags leave. */
+/* The command gets the columns that the other columns and its tags leave free. */
 static void put_run(tare__text *out, const tare__kept *run, unsigned digits, size_t width)
 {
     char when[TARE__HISTORY_WORD], end[TARE__HISTORY_WORD], revision[TARE__HISTORY_WORD],
@@ -137,7 +137,7 @@ static void put_head(tare__text *out, const tare__kept *run, size_t width)
     tare__text_free(&line);
 }
 
-/* With a blank before it at least. */
+/* With at least one space before it. */
 static void put_right(tare__text *out, const char *text, size_t columns)
 {
     char cell[TARE__HISTORY_WORD * 4];
@@ -179,7 +179,7 @@ static int show(const tare__kept *run, const tare__figures *figures, const tare_
 }
 
 /* ---- trends ----------------------------------------------------------------------------------------- */
-/* As many columns as there are runs, or as fit: each the median of its runs. */
+/* One column per run, or as many as fit: then each is the median of several runs. */
 static void put_spark(tare__text *out, const tare__kept_trend *trend, size_t width)
 {
     static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

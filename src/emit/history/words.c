@@ -1,4 +1,4 @@
-/* history words: values, times and revisions as the history shows them. Any thread.
+/* history words: values, times and revisions as text. Any thread.
  * Must not know the formats. */
 #include "words.h"
 

@@ -1,4 +1,4 @@
-/* history words: words that the files which show the history share. Owned by the calling thread; inside emit only.
+/* history words: text shared by the files that show the history. Owned by the calling thread; inside emit only.
  * Must not know the formats. */
 #ifndef TARE_EMIT_HISTORY_WORDS_H
 #define TARE_EMIT_HISTORY_WORDS_H
@@ -7,11 +7,11 @@
 
 #define TARE__HISTORY_WORD 64
 
-/* "2026-11-15 12:39" where the reader is; with seconds where asked for; "not known". */
+/* "2026-11-15 12:39" in local time; with seconds if requested; "not known". */
 const char *tare__history_when(char out[TARE__HISTORY_WORD], uint64_t ns, bool seconds);
 /* "f41d3fb*": the commit, and whether files differed from it; "". */
 const char *tare__history_revision(char out[TARE__HISTORY_WORD], const char *revision, int dirty);
-/* "+12.3 %" of a level that changed. */
+/* "+12.3 %" for a level that changed. */
 const char *tare__history_change(char out[TARE__UNIT_BYTES], double before, double after);
 
 #endif

@@ -1,6 +1,6 @@
-/* model charts: charts of a model that was run, as inline SVG.
+/* model charts: charts of a measured model, as inline SVG.
  * Owned by the calling thread.
- * Must not know who measured. */
+ * Must not know how it was measured. */
 #include "charts.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #define PLOT       220.0 /* pixels of a chart's height */
 #define LABELS_MAX 12u   /* of dots in a chart */
 #define LETTER     0.026
-#define GAP        0.05 /* from a dot to its words, and behind them */
+#define GAP        0.05 /* from a dot to its label, and after the label */
 #define LINE       14.0 /* pixels */
 #define POINTS_MAX 1000u
 
@@ -54,7 +54,7 @@ static void put_mark(tare__chart *chart, const char *word, double x, unsigned ro
 void tare__model_distribution(tare__text *out, const char *name, const double *samples_ns, size_t n_samples, double p50,
                               double p95)
 {
-    unsigned bins[BINS_MAX] = {0}, most = 4; /* a scale of runs has whole steps */
+    unsigned bins[BINS_MAX] = {0}, most = 4; /* a scale of runs has integer steps */
     size_t beyond = 0;
     char word[TARE__UNIT_BYTES], runs[TARE__COUNTED_BYTES];
     double from = INFINITY, last = -INFINITY;
@@ -104,7 +104,7 @@ void tare__model_distribution(tare__text *out, const char *name, const double *s
 }
 
 /* ---- trade-offs ----------------------------------------------------------------------------------------------- */
-/* Words beside dots, as shares of a phone's width: what fits there fits everywhere. */
+/* Labels of dots, in shares of a phone's width: what fits there fits everywhere. */
 typedef struct labels {
     struct {
         double from, to, y;
@@ -125,7 +125,7 @@ static bool take(labels *all, double from, double to, double y)
     return true;
 }
 
-/* At the right of its dot, or at the left; where neither is free the table has it. */
+/* To the right of its dot, or to the left; if neither is free, the label appears only in the table. */
 static void put_label(tare__chart *chart, labels *all, double x, double y, const char *name)
 {
     double wide = GAP + LETTER * (double)tare__text_columns(name, strlen(name));
@@ -138,7 +138,7 @@ static void put_label(tare__chart *chart, labels *all, double x, double y, const
 static void put_dots(tare__chart *chart, const tare__model_dot *dots, size_t n, double widest)
 {
     labels all = {.n = 0};
-    for (int best = 1; best >= 0; best--) /* the ones worth choosing have their words first */
+    for (int best = 1; best >= 0; best--) /* the best configurations get their labels first */
         for (size_t i = 0; i < n; i++) {
             if (dots[i].best != (best == 1))
                 continue;
@@ -181,14 +181,14 @@ void tare__model_trade_off(tare__text *out, const char *unit, const tare__model_
     tare__text_string(out, "</figure>\n");
 }
 
-/* ---- courses -------------------------------------------------------------------------------------------------- */
+/* ---- time series ---------------------------------------------------------------------------------------------- */
 typedef struct course {
     const double *places, *values;
     size_t n, each;
-    bool steps; /* two points a value: where the one before ends, and itself */
+    bool steps; /* two points per value: at the end of the previous one, and itself */
 } course;
 
-/* The highest of a stretch. */
+/* The maximum of a section. */
 static size_t highest(const course *of, size_t stretch)
 {
     size_t found = stretch * of->each, end = found + of->each < of->n ? found + of->each : of->n;

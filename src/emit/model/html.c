@@ -1,6 +1,6 @@
-/* model html: a model as one page that needs nothing else: totals, what was measured, and the tables of its document.
+/* model html: a model as one self-contained page: totals, measurements, and the tables of its document.
  * Owned by the calling thread.
- * Must not know how the model was weighed, nor where the bytes go. */
+ * Must not know how the model was analyzed, nor where the bytes go. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,12 +25,12 @@ static void put_head(tare__text *out, const tare__model_report *report)
     tare__text_free(&lead);
 }
 
-/* All tables that are one row. */
+/* All tables that have a single row. */
 static void put_tiles(tare__text *out, const tare__model_view *view)
 {
     const tare__document *document = &tare__document_model;
     tare__text_string(out, "<section><h2>Size and cost</h2><dl class=\"tiles apart\">");
-    for (size_t i = document->n_tables; i-- > 0;) /* the file comes first, and says least */
+    for (size_t i = document->n_tables; i-- > 0;) /* the file comes first and is the least informative */
         if (tare__table_is_single(document->tables[i]))
             tare__sheet_tiles(out, view, document->tables[i]);
     tare__text_string(out, "</dl></section>\n");

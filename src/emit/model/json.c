@@ -1,13 +1,13 @@
-/* model json: a model as JSON and CSV, walks over its schema.
+/* model json: a model as JSON and CSV, generated from its schema.
  * Owned by the calling thread.
- * Must not know how the model was weighed. */
+ * Must not know how the model was analyzed. */
 #include <stdlib.h>
 
 #include "emit/emit.h"
 #include "model/model.h"
 #include "tare.h"
 
-/* Whether there is memory for the list of nodes that the totals lack, which the caller frees. */
+/* Lists the nodes that are missing from the totals; the caller frees the list. False: out of memory. */
 static bool list_not_counted(tare__model_view *view)
 {
     const tare__model_report *report = view->report;

@@ -1,4 +1,4 @@
-/* model measured: the measured half of a model's report, in each format; the other half's emitters call these.
+/* model measured: the measured half of a model's report, in each format; called by the emitters of the other half.
  * Owned by the calling thread; used inside emit only.
  * Must not know how anything was measured. */
 #ifndef TARE_EMIT_MODEL_MEASURED_H
@@ -8,14 +8,14 @@
 #include "model/model.h"
 #include "emit/layout.h"
 
-/* Tables of text, after the static ones. */
+/* Text tables, after the static ones. */
 void tare__measured_text(tare__page *page, const tare__model_measured *measured);
 /* Sections of a page; every name is escaped. */
 void tare__measured_html(tare__text *out, const tare__model_view *view);
 
-/* The sentence on profiling that made layers longer than they are, so that they have no rates. False: it did not. */
+/* A note that profiling slowed layers down, so that their rates are not shown. False: it did not. */
 bool tare__measured_slowdown(const tare__model_measured *measured, char *out, size_t room);
-/* "batch 4, fp16, 2 threads": a configuration for people. */
+/* "batch 4, fp16, 2 threads": a configuration, for display. */
 const char *tare__measured_name(const tare__runner_result *result, char *out, size_t room);
 
 #endif

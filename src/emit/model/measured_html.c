@@ -1,5 +1,5 @@
-/* model measured_html: what a model did when it was run, as sections of a page: distribution of the latencies,
- * trade-offs, and the tables of its schema. No script. Owned by the calling thread.
+/* model measured_html: the measurements of a model, as sections of a page: distribution of the latencies, trade-offs,
+ * and the tables of its schema. No script. Owned by the calling thread.
  * Must not know how anything was measured. */
 #include "charts.h"
 #include "measured.h"

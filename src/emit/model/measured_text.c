@@ -1,4 +1,4 @@
-/* model measured_text: what a model did when it was run, for a terminal of 80 columns.
+/* model measured_text: the measurements of a model, for a terminal of 80 columns.
  * Owned by the calling thread.
  * Must not know how anything was measured. */
 #include "measured.h"
@@ -8,18 +8,18 @@
 #include <string.h>
 
 #define FEW_LAYERS  10u
-#define RATE_CELL   10u /* as wide as "samples/s" and a blank */
-#define DETAIL      13u /* columns before what is told of a configuration */
+#define RATE_CELL   10u /* as wide as "samples/s" and a space */
+#define DETAIL      13u /* columns before the details of a configuration */
 #define FEW_DETAILS 4u /* configurations whose details are shown without --all */
 
-/* ---- words ---------------------------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------------------------- */
 const char *tare__measured_name(const tare__runner_result *result, char *out, size_t room)
 {
     int at = 0;
     out[0] = '\0';
     if (result->batch > 0)
         at += snprintf(out, room, "batch %lld", (long long)result->batch);
-    /* What nobody asked for is the same in all rows. */
+    /* A precision that was not requested is the same in all rows. */
     bool asked = strstr(result->name, "precision=") || (!at && !result->threads);
     if (result->precision && asked && (size_t)at < room)
         at += snprintf(out + at, room - (size_t)at, "%s%s", at ? ", " : "", result->precision);
@@ -31,14 +31,14 @@ const char *tare__measured_name(const tare__runner_result *result, char *out, si
     return out;
 }
 
-/* A sentence and the end of its last line. */
+/* A sentence followed by a line end. */
 static void put_sentence(tare__page *page, unsigned hang, const char *sentence)
 {
     tare__page_sentence(page, hang, sentence);
     tare__page_line_end(page);
 }
 
-/* A table's first line: its title, then the names of its columns with '|' between. */
+/* A table's first line: its title, then the names of its columns, separated by '|'. */
 static void put_head(tare__page *page, const char *title, const char *columns)
 {
     char name[32];
@@ -54,7 +54,7 @@ static void put_head(tare__page *page, const char *title, const char *columns)
     tare__page_line_end(page);
 }
 
-/* A line of a configuration's details; frees the sentence. */
+/* A line of a configuration's details; frees the text. */
 static void put_detail(tare__page *page, const char *word, tare__text *sentence)
 {
     tare__text_format(page->out, "  %s", word);
@@ -241,8 +241,7 @@ static void put_layer(tare__page *page, const tare__runner_layer *layer, bool ra
     tare__page_line_end(page);
 }
 
-#define SHORT_NODE_NS 1e5 /* what the profiler does for a node takes microseconds: it does not make longer ones much
-                           * longer */
+#define SHORT_NODE_NS 1e5 /* the profiler's overhead per node is microseconds: longer nodes are hardly affected */
 
 bool tare__measured_slowdown(const tare__model_measured *measured, char *out, size_t room)
 {
@@ -327,7 +326,7 @@ static void put_limit(tare__page *page, const tare__model_measured *measured, co
                                        : tare__unit_percent(by, limit->by));
     tare__page_style_off(page);
     tare__page_line_end(page);
-    if (limit->absent && !(result && result->failure == limit->absent)) { /* else the first table says it */
+    if (limit->absent && !(result && result->failure == limit->absent)) { /* else the first table shows it */
         tare__text_string(page->out, "  ");
         put_sentence(page, 2, limit->absent);
     }

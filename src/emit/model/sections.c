@@ -1,6 +1,6 @@
-/* model sections: a page of tiles, tables and charts in a caller's words, without a script.
+/* model sections: a page of tiles, tables and charts with text supplied by the caller, without a script.
  * Owned by the calling thread.
- * Must not know what they say. */
+ * Must not know the meaning of the text. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static bool is_chart(const tare__page_section *section)
     return section->kind >= TARE__PAGE_DISTRIBUTION;
 }
 
-/* ---- words ---------------------------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------------------------- */
 static void put_element(tare__text *out, const char *open, const char *text, const char *close)
 {
     tare__text_string(out, open);

@@ -1,6 +1,6 @@
-/* model text: a model as text for a terminal: what it weighs, by operator, its heaviest layers.
+/* model text: a model as text for a terminal: its totals, costs by operator, its most expensive layers.
  * Owned by the calling thread.
- * Must not know how the model was weighed. */
+ * Must not know how the model was analyzed. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define FEW_NOTES     6
 #define FEW_NAMES     3
 
-/* ---- words --------------------------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------------------------- */
 static void put_shape(tare__text *out, const tare__model_tensor *tensor)
 {
     if (tensor->rank < 0) {
@@ -58,7 +58,7 @@ static const char *operator_name(char out[128], const char *op, const char *doma
     return out;
 }
 
-/* The heaviest first: by MACs, then by the others. */
+/* The most expensive first: by MACs, then by the others. */
 static int by_weight(const void *left, const void *right)
 {
     const tare__model_layer *a = *(const tare__model_layer *const *)left,
@@ -143,7 +143,7 @@ static void put_weights(tare__page *page, const tare__model_report *report)
     tare__text_free(&text);
 }
 
-/* Its size is that of the graph and of everything stored in it, and not of the weights alone. */
+/* The size of the graph and of everything stored in it, not of the weights alone. */
 static void put_file(tare__page *page, const tare__model_report *report)
 {
     tare__text text = {0};

@@ -1,4 +1,4 @@
-/* html: the run as one page that needs nothing else: its data as JSON between what the build made of html/.
+/* html: the run as one self-contained page: its data as JSON between the two parts that the build makes of page/.
  * Owned by the calling thread.
  * Must not know how the page draws, nor where the bytes go. */
 #include "html.h"
@@ -16,9 +16,9 @@ const tare__html_limits tare__html_limits_of_a_page = {
     .points = 100000,
 };
 
-/* ---- from JSON to what may stand inside <script> ------------------------------------------------ */
-/* In JSON these stand in strings only, where \u says the same. Without them no text can end the element, begin
- * another or a comment, or (U+2028, U+2029) end a line for those who read it as a program. */
+/* ---- JSON escaped for use inside <script> ------------------------------------------------------- */
+/* In JSON these characters occur only in strings, where a \u escape is equivalent. Without them no text can end the
+ * element, begin another one or a comment, or (U+2028, U+2029) end a line for JavaScript parsers. */
 static size_t unsafe_at(const char *at, size_t left, const char **instead)
 {
     static const struct {
@@ -171,7 +171,7 @@ void tare__html_table(tare__html *page, const char *key, const char *columns, si
     tare__html_close_table(page, left_out);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------- */
+/* ---- the output --------------------------------------------------------------------------------- */
 static void put_part(tare__html *page, const char *data, size_t bytes)
 {
     if (!page->status && page->sink->write(page->sink->context, data, bytes) != 0)

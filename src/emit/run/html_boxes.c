@@ -24,8 +24,8 @@ static void put_names(tare__html *page)
     tare__json_end_array(&page->json);
 }
 
-/* A stretch, the name, and calls: one span is 0; merged ones are 2 * calls + mixed, and the share of the
- * stretch that they took. */
+/* An interval, the name, and calls: 0 for one span; 2 * calls + mixed for merged ones, followed by the share of the
+ * interval that they took. */
 static void pack_box(tare__text *bytes, const tare__box *box, double *end)
 {
     tare__pack_stretch(bytes, box->at_ns, box->lasts_ns, end);

@@ -1,6 +1,6 @@
-/* html_heat: how busy each CPU and each thread was, cell by cell of the run: strips that the page colours.
+/* html_heat: how busy each CPU and each thread was, by time cell: strips that the page colors.
  * Owned by the calling thread.
- * Must not know how anything was sampled, nor the colours. */
+ * Must not know how anything was sampled, nor the colors. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void add_points(cell *cells, const tare__metric_row *row, double elapsed_
     }
 }
 
-/* A byte a cell: 0 not known, else 1 + the share of a core in 254ths. */
+/* One byte per cell: 0 unknown, else 1 + the share of a core in 254ths. */
 static void put_cells(tare__html *page, const strip *strip)
 {
     cell cells[CELLS] = {{0, 0}};

@@ -1,4 +1,4 @@
-/* html_metrics: what was sampled: a row a series, and points for those that the page draws.
+/* html_metrics: sampled metrics: one row per series, and points for those that the page draws.
  * Owned by the calling thread.
  * Must not know how anything was sampled. */
 #include "html.h"
@@ -10,13 +10,13 @@
 
 #define POINTS_LEAST 64u
 
-/* In the order in which rooms for points are given away; others are in the table only. */
+/* In the order in which points are assigned; other subjects are in the table only. */
 static const tare__subject_kind drawn[] = {
     TARE__SUBJECT_TREE,    TARE__SUBJECT_CONTAINER, TARE__SUBJECT_GPU,  TARE__SUBJECT_SYSTEM,
     TARE__SUBJECT_PROCESS, TARE__SUBJECT_NETWORK,   TARE__SUBJECT_DISK, TARE__SUBJECT_SENSOR,
 };
 
-/* ---- room for points ---------------------------------------------------------------------------- */
+/* ---- number of points --------------------------------------------------------------------------- */
 static size_t rank_of(uint32_t subject)
 {
     size_t rank = 0;
@@ -36,7 +36,7 @@ static size_t most_a_series(const tare__html *page)
     return most < POINTS_LEAST ? POINTS_LEAST : most > TARE__POINTS_MAX ? TARE__POINTS_MAX : most;
 }
 
-/* For each row how many points it may have, the important subjects first. NULL: no memory. */
+/* The maximum number of points of each row, important subjects first. NULL: out of memory. */
 static uint32_t *share_out(tare__html *page)
 {
     const tare__analysis *analysis = page->analysis;
@@ -56,7 +56,7 @@ static uint32_t *share_out(tare__html *page)
 }
 
 /* ---- rows --------------------------------------------------------------------------------------- */
-/* What it is, the span that was open at its maximum, and its points, where there is room for them. */
+/* Its subject, the span that was open at its maximum, and its points, if some are assigned to it. */
 static void put_drawn(tare__html *page, const void *at, size_t index)
 {
     const tare__metric_row *row = at;
@@ -68,7 +68,7 @@ static void put_drawn(tare__html *page, const void *at, size_t index)
     }
 }
 
-/* Series with points come first into the room there is for rows; the rest as it fits. */
+/* Series with points are written first, up to the limit of rows; then the others as far as they fit. */
 void tare__html_metrics(tare__html *page)
 {
     static const tare__html_drawn drawn = {{"what", "open", "points"}, put_drawn};

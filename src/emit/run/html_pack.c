@@ -1,4 +1,4 @@
-/* html_pack: numbers as bytes and bytes as base64, so that a hundred thousand boxes make a small page.
+/* html_pack: packs numbers into bytes and encodes them as base64, so that a hundred thousand boxes make a small page.
  * Owned by the calling thread.
  * Must not know what the numbers mean. */
 #include "html.h"
@@ -10,7 +10,7 @@ void tare__pack_varint(tare__text *bytes, double whole)
     char out[10];
     size_t n = 0;
     uint64_t value =
-        whole >= 1 ? (uint64_t)(whole < 9e15 ? whole : 9e15) : 0; /* a double holds that exactly */
+        whole >= 1 ? (uint64_t)(whole < 9e15 ? whole : 9e15) : 0; /* a double represents that exactly */
     for (; value >= 0x80; value >>= 7)
         out[n++] = (char)(value | 0x80);
     out[n++] = (char)value;
@@ -57,7 +57,7 @@ void tare__html_packed(tare__html *page, const tare__text *bytes)
 }
 
 /* ---- points ------------------------------------------------------------------------------------- */
-/* `n` neighbours as one. */
+/* Merges `n` neighbors into one. */
 static tare__metric_point merge(const tare__metric_point *points, size_t n)
 {
     tare__metric_point sum = points[0];

@@ -1,4 +1,4 @@
-/* html_page: what the build makes of html/ (tools/embed-page): the page up to its data, and from there on.
+/* html_page: generated from page/ by the build (tools/embed-page): the page up to its data, and the rest of it.
  * Constant; any thread.
  * Must not know the data. */
 #ifndef TARE_EMIT_HTML_PAGE_H

@@ -1,4 +1,4 @@
-/* html_tables: tables of the schema as the page's data: the names of their columns, what the page shows of them, rows.
+/* html_tables: tables of the schema as the page's data: the names of their columns, their display properties, rows.
  * Owned by the calling thread.
  * Must not know how the tables were made. */
 #include "html.h"
@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- steps: what the page draws of them and no other output has -------------------------------------------------- */
-/* From where, how wide, how many beyond the last, and the counts. */
+/* ---- steps: columns that only the page draws --------------------------------------------------------------------- */
+/* The start, the width, the number beyond the last bin, and the counts. */
 static void put_bins(tare__html *page, const tare__step_bins *bins)
 {
     bool empty = !isfinite(bins->width_ns);
@@ -20,7 +20,7 @@ static void put_bins(tare__html *page, const tare__step_bins *bins)
     tare__json_end_array(&page->json);
 }
 
-#define COURSES 6u /* kinds of steps that the page draws, the largest */
+#define COURSES 6u /* kinds of steps that the page draws, those with the most time */
 
 static bool is_drawn(const tare__html *page, const tare__step_row *row)
 {
@@ -38,7 +38,7 @@ static void put_parts(tare__html *page, const tare__step_course *course)
     tare__json_end_array(&page->json);
 }
 
-/* Names of parts, whether they are phases, and a list a bin: steps, from, to, total, each part. */
+/* Names of parts, whether they are phases, and a list per bin: steps, from, to, total, each part. */
 static void put_course(tare__html *page, const tare__step_row *row)
 {
     const tare__step_course *course = &row->course;
@@ -116,7 +116,7 @@ static void put_flag(tare__html *page, const char *key, bool flag)
         tare__json_put_bool(&page->json, key, true);
 }
 
-/* The column of the row that says why this one has no value; NULL: none does. */
+/* The column of the row that states why this one has no value; NULL: none. */
 static const char *absent_by(const tare__table *table, const tare__schema_column *column)
 {
     for (size_t i = 0; i < table->n_columns && column->absent_at; i++)
@@ -214,14 +214,14 @@ void tare__html_tables(tare__html *page)
     }
 }
 
-/* ---- spans: the largest rows when there are too many ------------------------------------------------------------- */
+/* ---- spans: the largest rows if there are too many --------------------------------------------------------------- */
 static int by_total_descending(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
     return (a < b) - (a > b);
 }
 
-/* Rows with less than this are left out; -1 keeps all. */
+/* Rows with less than this are omitted; -1 keeps all. */
 static double least_total(tare__html *page)
 {
     const tare__analysis *analysis = page->analysis;
@@ -241,8 +241,8 @@ static double least_total(tare__html *page)
     return least;
 }
 
-/* A row is kept with all above it: a total is never larger than the one around it but for rounding, and where
- * it is, the row goes with its parent. */
+/* A row is kept together with its ancestors: except for rounding, a total is never larger than that of its parent; if
+ * it is, the row is omitted together with its parent. */
 void tare__html_spans(tare__html *page)
 {
     const tare__analysis *analysis = page->analysis;

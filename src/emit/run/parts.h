@@ -6,19 +6,19 @@
 
 #include "emit/layout.h"
 
-/* What the run used, and what is not known of it. */
+/* Resource usage of the run, and what of it is unknown. */
 void tare__part_usage(tare__page *page, const tare__analysis *analysis);
 /* Findings, worst first. */
 void tare__part_findings(tare__page *page, const tare__analysis *analysis);
-/* Processes as seen from outside, with the CPU time of their threads. */
+/* Processes as sampled, with the CPU time of their threads. */
 void tare__part_sampled(tare__page *page, const tare__analysis *analysis);
-/* Sets the columns of names, for all tables alike; the columns of the tree's bars. */
+/* Sets the columns of names, the same for all tables; returns the columns of the tree's bars. */
 unsigned tare__part_lay_out(tare__page *page, const tare__analysis *analysis);
 /* Where time is spent: the span tree, or one for each process or thread. */
 void tare__part_tree(tare__page *page, const tare__analysis *analysis);
 /* Operators by self time, and the modules they belong to. */
 void tare__part_operators(tare__page *page, const tare__analysis *analysis);
-void tare__part_roofline(tare__page *page, const tare__analysis *analysis); /* FLOP/s and bytes/s that were reached */
+void tare__part_roofline(tare__page *page, const tare__analysis *analysis); /* achieved FLOP/s and bytes/s */
 void tare__part_modules(tare__page *page, const tare__analysis *analysis);
 /* Steps and epochs with their distribution. */
 void tare__part_steps(tare__page *page, const tare__analysis *analysis);

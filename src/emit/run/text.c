@@ -1,4 +1,4 @@
-/* text: the summary for people on one page: head, notes, what it used, what stands out, tables, the tare line.
+/* text: the summary on one page: head, notes, resource usage, findings, tables, the overhead line.
  * Owned by the calling thread.
  * Must not know how the tables were made, nor where the text goes. */
 #define _POSIX_C_SOURCE 200809L
@@ -61,7 +61,7 @@ static void put_amount(tare__text *out, uint64_t n, const char *one, const char 
     tare__text_format(out, "%s %s", tare__unit_count(count, (double)n), n == 1 ? one : many);
 }
 
-/* The words as lines of their own; there are none left then. */
+/* Writes the words on separate lines and clears them. */
 static void put_line(tare__page *page, tare__text *words)
 {
     if (words->failed)
@@ -72,7 +72,7 @@ static void put_line(tare__page *page, tare__text *words)
     tare__text_clear(words);
 }
 
-/* Who was there: processes that recorded or that a sample saw. Others may have ended between two samples. */
+/* The processes that recorded or were sampled. Others may have ended between two samples. */
 static void put_crowd(tare__text *out, const tare__analysis *analysis)
 {
     put_amount(out, analysis->n_processes, "process seen", "processes seen");
@@ -135,7 +135,7 @@ static void put_note(tare__page *page, const char *sentence)
     tare__page_line_end(page);
 }
 
-/* What the marks in the tree mean, once for all rows. */
+/* Explains the marks in the tree, once for all rows. */
 static void put_note_of_calls(tare__page *page, uint64_t calls, const char *what, const char *mark)
 {
     char count[TARE__UNIT_BYTES], sentence[160];
@@ -164,8 +164,8 @@ static void put_notes(tare__page *page, const tare__analysis *analysis)
     put_note_of_calls(page, lost, "without a known end", "end lost");
 }
 
-/* ---- the tare line ------------------------------------------------------------------------------- */
-/* A span is two events, a chained one is one. */
+/* ---- the overhead line ------------------------------------------------------------------------------ */
+/* A span is two events; one that begins with NEXT is one. */
 static uint64_t count_events(const tare__own_table *own)
 {
     return 2 * own->spans + own->chained_spans + own->marks + own->counters + own->numbers +
@@ -227,8 +227,8 @@ static void put_tare_line(tare__page *page, const tare__analysis *analysis)
     tare__text_free(&words);
 }
 
-/* ---- what to type next --------------------------------------------------------------------------- */
-/* As a shell takes it. */
+/* ---- suggested commands -------------------------------------------------------------------------- */
+/* Quotes a word for the shell. */
 static void put_word(tare__text *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:+@%";
@@ -247,7 +247,7 @@ static void put_next_line(tare__page *page, const char *lead, const char *option
     tare__text line = {0};
     tare__text_format(&line, "%-6stare report %s %s", lead, option, trace);
     if (!line.failed && tare__text_columns(line.data, line.length) > page->options->width) {
-        tare__text_clear(&line); /* cut in the middle it would be no command any more */
+        tare__text_clear(&line); /* truncated it would not be a valid command */
         tare__text_format(&line, "%-6stare report %s FILE", lead, option);
     }
     tare__text_pad_to(&line, 42);
@@ -280,16 +280,16 @@ static void put_next(tare__page *page, const tare__analysis *analysis)
     tare__text_free(&word);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------- */
+/* ---- the whole report ---------------------------------------------------------------------------- */
 typedef void part(tare__page *page, const tare__analysis *analysis);
 
-/* Who gets room on the page first. */
+/* Order in which parts get lines of the page. */
 typedef enum rank { ALWAYS, FINDINGS, STEPS, TREE, SPARE, RANKS } rank;
 
 static const struct {
     part *put;
     rank rank;
-    const char *name; /* of what may be left out */
+    const char *name; /* of a part that may be omitted */
 } parts[] = {
     {put_head, ALWAYS, NULL},
     {put_notes, ALWAYS, NULL},
@@ -315,7 +315,7 @@ static const struct {
 #define PARTS      TARE__COUNT_OF(parts)
 #define PAGE_LINES 55u /* under 60 with the lines that the command adds */
 
-/* What is kept free for those that come later. */
+/* Lines reserved for later ranks. */
 static const unsigned kept_free[RANKS] = {[FINDINGS] = 20, [STEPS] = 13, [TREE] = 2, [SPARE] = 2};
 static const unsigned at_most[RANKS] = {[FINDINGS] = 24, [STEPS] = 9, [TREE] = 30, [SPARE] = 12};
 
@@ -365,7 +365,7 @@ static void put_left_out(tare__page *page, const layout *layout)
     tare__text_free(&words);
 }
 
-/* By rank into texts of their own, then out in their order. */
+/* Renders parts by rank into separate texts, then writes them in their order. */
 static int emit_page(tare__page *page, const tare__analysis *analysis, const tare__emit_sink *sink,
                      tare__error *error)
 {

@@ -1,4 +1,4 @@
-/* text_findings: what stands out, worst first: a title, its evidence, what to do.
+/* text_findings: findings, worst first: a title, its evidence, an action.
  * Owned by the calling thread.
  * Must not know the rules. */
 #include "parts.h"
@@ -56,7 +56,8 @@ static size_t lines_of(tare__page *page, const char *words)
     return lines;
 }
 
-/* As many whole sentences as fill the lines but for one. False: there are none, and the words are as they were. */
+/* Keeps as many whole sentences as fill at least all lines but one. False: not possible, and the words are
+ * unchanged. */
 static bool keep_sentences(tare__page *page, tare__text *words, size_t lines)
 {
     size_t least = lines > 2 ? lines - 1 : 1;
@@ -76,7 +77,7 @@ static bool keep_sentences(tare__page *page, tare__text *words, size_t lines)
 
 typedef enum cut { WHOLE_SENTENCES, ANYWHERE } cut;
 
-/* In a single line a part of what to do is worth having, a part of a figure is not. */
+/* In a single line, part of an action is still useful, but part of the evidence is not. */
 static void put_words(tare__page *page, const char *mark, const char *words, size_t lines, cut cut)
 {
     if (!words || !words[0] || lines == 0)
@@ -144,7 +145,7 @@ static void put_findings(tare__page *page, const tare__analysis *analysis, size_
     tare__page_more(page, analysis->n_findings - shown, "findings");
 }
 
-/* As much of each as the page has room for. */
+/* Shows as much of each as the page has space for. */
 static void put_as_fits(tare__page *page, const tare__analysis *analysis, size_t shown)
 {
     static const detail details[] = {{5, 4, 2, 2}, {5, 3, 2, 1}, {5, 3, 1, 1}, {4, 2, 1, 1}, {3, 2, 1, 1},
@@ -179,7 +180,7 @@ void tare__part_findings(tare__page *page, const tare__analysis *analysis)
     static const detail whole = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
     size_t shown = tare__page_rows(page, analysis->n_findings, FEW);
     if (analysis->n_findings == 0 && analysis->n_metrics == 0)
-        return; /* nobody looked */
+        return; /* nothing was sampled */
     put_heading(page);
     if (analysis->n_findings == 0)
         tare__text_string(page->out, "None.\n");

@@ -12,7 +12,7 @@
 
 static const char evaluates[] = "autograd::engine::evaluate_function: ";
 
-/* Autograd's own frame around a node of the backward pass has the longest name and says the least. */
+/* Autograd's frame around a node of the backward pass has the longest name and is the least informative. */
 static const char *short_name(const char *name, char shown[256])
 {
     if (strncmp(name, evaluates, sizeof evaluates - 1) != 0)
@@ -31,7 +31,7 @@ static void put_operator(tare__page *page, const tare__operator_row *row)
 {
     char room[256];
     const char *name = short_name(row->name, room);
-    /* The same operator in both directions is two rows; a node of the backward pass says so by its name. */
+    /* The same operator in both directions has two rows; a node of the backward pass is recognizable by its name. */
     const char *mark = row->direction == TARE__BACKWARD && !strstr(name, "ackward") ? " bwd" : "";
     tare__page_name(page, 0, name, (unsigned)strlen(mark));
     tare__text_string(page->out, mark);
@@ -45,7 +45,7 @@ static void put_operator(tare__page *page, const tare__operator_row *row)
     tare__page_line_end(page);
 }
 
-/* ---- against what the machine can do ----------------------------------------------------------------------- */
+/* ---- compared with the peaks of the machine ------------------------------------------------------------------ */
 static void put_per_second(tare__page *page, double value, const char *unit)
 {
     char count[TARE__UNIT_BYTES], cell[TARE__UNIT_BYTES + 8];
@@ -116,7 +116,7 @@ static void put_module(tare__page *page, const tare__module_row *row)
     tare__page_line_end(page);
 }
 
-/* Few lines show the upper levels only, as far down as there is room for a whole level. */
+/* With few lines only the upper levels are shown, down to the last level that fits completely. */
 static uint32_t levels_for(const tare__analysis *analysis, size_t lines, size_t *shown)
 {
     uint32_t levels = 0;

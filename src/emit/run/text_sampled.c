@@ -1,4 +1,4 @@
-/* text_sampled: processes as they were seen from outside: where the CPU time went in a program without spans.
+/* text_sampled: processes as sampled: where the CPU time went in a program without spans.
  * Owned by the calling thread.
  * Must not know how anything was measured. */
 #include "parts.h"
@@ -12,9 +12,9 @@
 #define FEW         8
 #define FEW_THREADS 3
 #define PROCESS_CUT 0.01
-#define THREAD_CUT  0.05 /* of the CPU time of all; with less a thread is not worth a line */
+#define THREAD_CUT  0.05 /* of the total CPU time; a thread with less gets no line */
 
-/* A process, or a thread; the figures are NaN until a metric says more. */
+/* A process or a thread; values are NaN until a metric provides them. */
 typedef struct seen {
     uint64_t key, owner;
     const char *label;
@@ -26,7 +26,7 @@ typedef struct crowd {
     size_t n;
 } crowd;
 
-/* ---- from metrics, one row a figure, to one row a process ------------------------------------------ */
+/* ---- from metrics, one row per value, to one row per process ----------------------------------------- */
 static void add(double *sum, double more)
 {
     if (isfinite(more))
@@ -35,7 +35,7 @@ static void add(double *sum, double more)
 
 static void raise(double *most, double value)
 {
-    *most = fmax(*most, value); /* passes over NaN */
+    *most = fmax(*most, value); /* ignores NaN */
 }
 
 static void take_metric(seen *row, const tare__metric_row *metric)
@@ -61,7 +61,7 @@ static int by_cpu(const void *a, const void *b)
     return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* Rows come sorted by subject, owner and key: those of one process stand together. False: no memory. */
+/* Rows are sorted by subject, owner and key: those of one process are adjacent. False: out of memory. */
 static bool gather(const tare__analysis *analysis, uint32_t subject, crowd *into)
 {
     size_t most = 0;
@@ -101,7 +101,7 @@ static void put_cpu(tare__page *page, double cpu_s, double all_s)
     tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(unit, all_s > 0 ? cpu_s / all_s : NAN));
 }
 
-/* Without the folder of the program, which says little and takes the room of what says more. */
+/* Without the directory of the program, which is less informative than the rest. */
 static const char *without_folder(const char *command)
 {
     size_t word = strcspn(command, " ");
@@ -111,7 +111,7 @@ static const char *without_folder(const char *command)
     return command;
 }
 
-/* The whole command where the file has it; the kernel's name of a process is cut after 15 letters. */
+/* The whole command if the file has it; the kernel truncates the name of a process to 15 characters. */
 static const char *name_of(const tare__analysis *analysis, const seen *row)
 {
     for (size_t i = 0; i < analysis->n_processes; i++) {
@@ -180,7 +180,8 @@ static void put_title(tare__page *page)
     tare__page_line_end(page);
 }
 
-/* CPU time after the last sample of a process that ended, or of one that never was sampled: known as a sum only. */
+/* CPU time after the last sample of a process that ended, or of processes that were never sampled: only the sum is
+ * known. */
 static void put_rest(tare__page *page, double rest_s, double all_s)
 {
     if (!(rest_s >= PROCESS_CUT * all_s))
@@ -193,7 +194,7 @@ static void put_rest(tare__page *page, double rest_s, double all_s)
     tare__page_line_end(page);
 }
 
-/* Rows worth a line: the CPU time of short-lived helpers is not even known. */
+/* Number of rows that get a line: the CPU time of short-lived helpers is unknown anyway. */
 static size_t count_large(const crowd *processes, double all_s)
 {
     size_t n = 0;
@@ -209,7 +210,7 @@ static void put_table(tare__page *page, const tare__analysis *analysis, const cr
     bool all = page->options->all;
     for (size_t i = 0; i < processes->n; i++)
         add(&rows_s, processes->rows[i].cpu_s);
-    double all_s = fmax(rows_s, analysis->usage.cpu_seconds); /* passes over NaN */
+    double all_s = fmax(rows_s, analysis->usage.cpu_seconds); /* ignores NaN */
     size_t n = all ? processes->n : count_large(processes, all_s), few = tare__page_rows(page, n, FEW), shown = 0;
     if (n == 0)
         return;

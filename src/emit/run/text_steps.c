@@ -15,7 +15,7 @@
 
 /* ---- numbers and their rates --------------------------------------------------------------------- */
 typedef struct known_number {
-    const char *name, *unit; /* the unit takes k, M, G, … before it */
+    const char *name, *unit; /* the unit may have the prefixes k, M, G, … */
 } known_number;
 
 static const known_number known[] = {{"flops", "FLOP/s"}, {"bytes", "B/s"}};
@@ -59,7 +59,7 @@ void tare__part_rate(tare__text *out, const tare__number_row *number)
 {
     char sum[TARE__UNIT_BYTES], rate[96], name[48];
     tare__text_fit(name, sizeof name, number->name, 16);
-    bool bytes = strcmp(number->name, "bytes") == 0; /* its unit says it already */
+    bool bytes = strcmp(number->name, "bytes") == 0; /* its unit states it already */
     tare__text_format(out, "%s%s%s", put_sum(sum, number), bytes ? "" : " ", bytes ? "" : name);
     if (number->inspected)
         tare__text_format(out, " in %" PRIu64 " inspected step%s", number->inspected,
@@ -68,19 +68,19 @@ void tare__part_rate(tare__text *out, const tare__number_row *number)
                       put_rate(rate, sizeof rate, number));
 }
 
-/* Those of steps are told with the steps. */
+/* Numbers of steps are shown with the steps. */
 static bool is_loop(const tare__span_row *row)
 {
     return row->kind == TARE_KIND_STEP || row->kind == TARE_KIND_EPOCH;
 }
 
-/* Those of shapes are told with the operators. */
+/* Numbers of shapes are shown with the operators. */
 static bool has_lines(const tare__span_row *row)
 {
     return !is_loop(row) && !row->inspection;
 }
 
-/* "forward / layer 1": the span's name alone may stand in many places of the tree. */
+/* "forward / layer 1": the span's name alone may occur several times in the tree. */
 static void put_number_owner(tare__page *page, const tare__analysis *analysis, const tare__span_row *row)
 {
     const tare__span_row *parent = row->parent == TARE__NO_ROW ? NULL : &analysis->spans[row->parent];
@@ -198,7 +198,7 @@ static void put_parts(tare__text *out, const tare__step_row *row)
         tare__text_format(out, "; other %s", tare__unit_percent(share, 1 - named / all));
 }
 
-/* The one with the least rank from a number on, of those that have steps; NULL: there is none. */
+/* The process with the lowest rank that is at least `from`, among those that have steps; NULL: none. */
 static const tare__process_row *next_rank(const tare__analysis *analysis, uint64_t from)
 {
     const tare__process_row *next = NULL;
@@ -210,7 +210,7 @@ static const tare__process_row *next_rank(const tare__analysis *analysis, uint64
     return next;
 }
 
-/* A faint line below the row. Frees the words. */
+/* A dimmed line below the row. Frees the words. */
 static void put_line(tare__page *page, tare__text *words, bool shown)
 {
     if (shown && !words->failed) {
@@ -224,7 +224,7 @@ static void put_line(tare__page *page, tare__text *words, bool shown)
     tare__text_free(words);
 }
 
-/* "a step by rank: 0 1.20 ms, 1 1.31 ms": means, of the steps of all names. */
+/* "a step by rank: 0 1.20 ms, 1 1.31 ms": means over the steps of all names. */
 static void put_ranks(tare__page *page, const tare__analysis *analysis)
 {
     tare__text words = {0};
@@ -250,7 +250,7 @@ static void put_rates(tare__text *out, const tare__step_row *row)
     }
 }
 
-/* "40 steps of the job: each is one on each of 2 ranks" */
+/* "40 steps of 2 ranks together; rates are the job's" */
 static void put_job(tare__text *out, const tare__step_row *row)
 {
     if (row->ranks > 1)
@@ -258,7 +258,7 @@ static void put_job(tare__text *out, const tare__step_row *row)
                           row->name, row->job_count == 1 ? "" : "s", row->ranks);
 }
 
-/* A line of its own for each thing there is to say. */
+/* A separate line for each detail. */
 static void put_words(tare__page *page, const tare__step_row *row,
                       void (*say)(tare__text *out, const tare__step_row *row))
 {
@@ -298,7 +298,7 @@ static void put_step(tare__page *page, const tare__analysis *analysis, const tar
     put_words(page, row, put_job);
 }
 
-/* Epochs are told in words only where they are all there is, or everything is asked for. */
+/* Epochs are described in text only if there is nothing else, or with --all. */
 static void put_rows(tare__page *page, const tare__analysis *analysis, const tare__step_row *rows, size_t n,
                      bool in_words)
 {

@@ -1,4 +1,4 @@
-/* text_threads: threads and processes of the text report; a thousand threads of one name are one line.
+/* text_threads: threads and processes of the text report; a thousand threads of the same name are one line.
  * Owned by the calling thread.
  * Must not know how the rows were made. */
 #include "parts.h"
@@ -39,7 +39,7 @@ static void add_line(line *into, const line *more)
     into->spans += more->spans;
     into->dropped += more->dropped;
     into->busy_ns += more->busy_ns;
-    into->first_at_ns = fmin(into->first_at_ns, more->first_at_ns); /* passes over NaN */
+    into->first_at_ns = fmin(into->first_at_ns, more->first_at_ns); /* ignores NaN */
     into->last_at_ns = fmax(into->last_at_ns, more->last_at_ns);
 }
 
@@ -51,7 +51,7 @@ static int by_busy(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Fills `lines` (room for every thread); how many there are, SIZE_MAX when memory is out. */
+/* Fills `lines` (space for every thread); returns their number, SIZE_MAX if out of memory. */
 static size_t gather(const tare__analysis *analysis, line *lines)
 {
     bool grouped = analysis->n_threads > GROUPED_ABOVE;
@@ -166,7 +166,7 @@ static void put_process(tare__page *page, const tare__process_row *row)
         put_reason(page, "not completely readable", row->unreadable);
 }
 
-/* Whether there is more to tell than what was seen from outside, or is said above the tables. */
+/* Whether the table would show more than the samples and the text above the tables. */
 static bool is_needed(const tare__page *page, const tare__analysis *analysis)
 {
     size_t joined = 0, unreadable = 0, n = analysis->n_processes;

@@ -1,4 +1,4 @@
-/* text_tree: the span tree of the text report: what matters in few lines, the rest folded and counted.
+/* text_tree: the span tree of the text report: the important rows in few lines, the rest merged and counted.
  * Owned by the calling thread.
  * Must not know how the rows were made. */
 #include "parts.h"
@@ -10,7 +10,7 @@
 #define FEW_ROWS    24u /* unless --all */
 #define LEAST_ROWS  3u
 #define FEW_GROUPS  5
-#define OTHER_LINES 2u /* besides rows: the title and the line before it */
+#define OTHER_LINES 2u /* in addition to rows: the title and the line before it */
 #define BAR_COLUMNS      4
 #define FIGURES          (TARE__PAGE_COUNT + 5 * TARE__PAGE_CELL + 1 + BAR_COLUMNS)
 
@@ -18,24 +18,24 @@ typedef struct tree {
     tare__page *page;
     const tare__span_row *rows;
     size_t n;       /* rows of this tree, from its first one */
-    double cut;     /* rows with a smaller share are folded */
+    double cut;     /* rows with a smaller share are merged */
     unsigned bar;   /* columns */
-    size_t few;     /* lines that are enough, the one that tells of more rows with them */
-    size_t limit;   /* lines of rows and folds */
+    size_t few;     /* lines that are enough, including the one that states the number of further rows */
+    size_t limit;   /* lines of rows and merged rows */
     size_t printed; /* lines */
-    size_t told;    /* rows that are shown or counted in a fold */
+    size_t told;    /* rows that are shown or counted in a merged row */
 } tree;
 
-/* ---- what to show -------------------------------------------------------------------------------- */
+/* ---- rows to show ----------------------------------------------------------------------------------- */
 static bool is_small(const tree *tree, const tare__span_row *row)
 {
-    /* A share that is not known is not small; nor is what a tree begins with, else it would say nothing. */
+    /* A row with an unknown share is not small; nor is the first row of a tree, which would otherwise be empty. */
     return row->share < tree->cut && row != tree->rows;
 }
 
 /* The small siblings from `first` up to `end`, in rows of the tree. */
 typedef struct fold {
-    size_t siblings, rows; /* rows: with all that is below */
+    size_t siblings, rows; /* rows: including all descendants */
     const char *name;      /* of the first one */
     double total_ns, share;
 } fold;
@@ -55,7 +55,7 @@ static fold fold_small(const tree *tree, size_t first, size_t end)
     return sum;
 }
 
-/* A single small row without children takes the line that would tell of it. */
+/* A single small row without children takes no more lines than the merged row would. */
 static bool folds(const tree *tree, size_t first, size_t end)
 {
     size_t small = 0, below = 0;
@@ -68,8 +68,8 @@ static bool folds(const tree *tree, size_t first, size_t end)
     return small > 1 || below > 0;
 }
 
-/* Lines it takes to show the tree with this cut. Siblings are sorted by total, so that small ones stand
- * together and make one line. */
+/* Lines needed to show the tree with this cut. Siblings are sorted by total, so that small ones are adjacent and make
+ * one line. */
 static size_t count_lines(const tree *tree)
 {
     size_t lines = 0, i = 0;
@@ -112,7 +112,7 @@ static void put_share(const tree *tree, double share)
     tare__page_cell(tree->page, TARE__PAGE_CELL, tare__unit_percent(percent, share));
 }
 
-/* What a reader must know of the calls before trusting the figures. */
+/* A defect of the calls that a reader must know before trusting the numbers. */
 static const char *flaw_of(const tare__span_row *row)
 {
     if (row->continued && !row->calls)
@@ -142,7 +142,7 @@ static void put_row(tree *tree, const tare__span_row *row)
     tree->told++;
 }
 
-/* The sum of calls of several names would mean little: its cell is room for the label. */
+/* The sum of calls of several names is not meaningful: its cell is used for the label. */
 static void put_fold(tree *tree, unsigned depth, const fold *sum)
 {
     tare__page wider = *tree->page;
@@ -165,8 +165,8 @@ static void put_fold(tree *tree, unsigned depth, const fold *sum)
     tree->told += sum->rows;
 }
 
-/* The rows from `first` up to `end`, one level of siblings and what is below. Each level prints a line
- * before it goes down: no deeper than there are lines. */
+/* The rows from `first` up to `end`, one level of siblings and their descendants. Each level prints a line before it
+ * recurses: the recursion is no deeper than the number of lines. */
 static void put_level(tree *tree, size_t first, size_t end, unsigned depth)
 {
     bool folding = folds(tree, first, end);
@@ -184,7 +184,7 @@ static void put_level(tree *tree, size_t first, size_t end, unsigned depth)
     }
 }
 
-/* Without folding there is nothing to look back for: as deep as it may be, no recursion. */
+/* Without merging, rows are printed in order without recursion, so that any depth is possible. */
 static void put_every_row(tree *tree)
 {
     for (size_t i = 0; i < tree->n; i++)
@@ -209,8 +209,8 @@ static void put_tree(tree *tree)
     tare__page_more(tree->page, tree->n - tree->told, "rows");
 }
 
-/* ---- the part ------------------------------------------------------------------------------------ */
-/* What a wide page has more goes to names that need it, then to the bars. */
+/* ---- the tree ---------------------------------------------------------------------------------------- */
+/* Additional columns of a wide page are used for names that need them, then for the bars. */
 unsigned tare__part_lay_out(tare__page *page, const tare__analysis *analysis)
 {
     unsigned width = page->options->width, names = width - FIGURES, needed = 23;
@@ -240,7 +240,7 @@ static void put_group_title(tare__page *page, const tare__group_row *group)
     tare__page_line_end(page);
 }
 
-/* Rows that may be shown in so many lines. */
+/* Number of rows that may be shown in this many lines. */
 static size_t rows_in(size_t lines, size_t others)
 {
     size_t rows = lines > others + LEAST_ROWS ? lines - others : LEAST_ROWS;

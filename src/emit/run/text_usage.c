@@ -1,4 +1,4 @@
-/* text_usage: what the run used, a line each, with its course over time where there is room.
+/* text_usage: resource usage of the run, a line each, with a graph over time if there is space.
  * Owned by the calling thread.
  * Must not know how anything was measured. */
 #include "parts.h"
@@ -8,13 +8,13 @@
 #include <string.h>
 
 #define COURSE_COLUMNS 16u
-#define COURSE_FROM    50u /* column, on a page of 80; a wider one has more for the words */
+#define COURSE_FROM    50u /* column, on a page of 80; a wider one has more columns for the text */
 #define COURSES_MAX    3u
-#define TOLD_BYTES     1048576.0 /* less traffic than this says nothing of a run */
+#define TOLD_BYTES     1048576.0 /* less traffic than this is not significant */
 
-/* ---- a course over time --------------------------------------------------------------------------- */
+/* ---- a graph over time ------------------------------------------------------------------------------ */
 typedef struct course {
-    double bins[COURSE_COLUMNS]; /* means; NaN where nothing is known */
+    double bins[COURSE_COLUMNS]; /* means; NaN if unknown */
     bool any;
     double top;
 } course;
@@ -27,13 +27,13 @@ static void add_point(const tare__metric_point *point, double run_ns, double sum
         return;
     for (unsigned i = from > 0 ? (unsigned)fmin(from, COURSE_COLUMNS) : 0; i < COURSE_COLUMNS && i <= to; i++) {
         double share = fmin(to, i + 1.0) - fmax(from, i);
-        share = share > 0 ? share : to == from ? 1e-9 : 0; /* an instant counts where nothing else is known */
+        share = share > 0 ? share : to == from ? 1e-9 : 0; /* an instant counts if nothing else is known */
         sums[i] += share * point->mean;
         weights[i] += share;
     }
 }
 
-/* Adds a metric of a subject, over the time of the run, to what is there: user and system are one course. */
+/* Adds a metric of a subject, over the time of the run, to the graph: user and system time are shown as one. */
 static void add_row(course *course, const tare__metric_row *row, double run_ns)
 {
     double sums[COURSE_COLUMNS] = {0}, weights[COURSE_COLUMNS] = {0};
@@ -63,12 +63,12 @@ static void put_course(tare__page *page, const course *course)
 /* ---- a line --------------------------------------------------------------------------------------- */
 typedef struct used {
     const char *label;
-    char words[256]; /* "": nothing to say */
+    char words[256]; /* "": nothing to show */
     struct {
         tare__metric metric;
         tare__subject_kind subject;
-    } courses[COURSES_MAX]; /* added up; subject 0: no more */
-    char top[48]; /* of the course */
+    } courses[COURSES_MAX]; /* added up; subject 0: unused */
+    char top[48]; /* label of its maximum */
 } used;
 
 static course course_of(const tare__analysis *analysis, const used *used)
@@ -78,7 +78,7 @@ static course course_of(const tare__analysis *analysis, const used *used)
         add_row(&sum, tare__metric_row_of(analysis, used->courses[i].metric, used->courses[i].subject, UINT64_MAX),
                 analysis->run.elapsed_ns);
     for (unsigned i = 0; i < COURSE_COLUMNS && sum.any; i++)
-        sum.top = fmax(sum.top, sum.bins[i]); /* passes over NaN */
+        sum.top = fmax(sum.top, sum.bins[i]); /* ignores NaN */
     return sum;
 }
 
@@ -114,7 +114,7 @@ static void add_words(used *used, const char *format, ...)
     va_end(args);
 }
 
-/* ---- what there is to tell ------------------------------------------------------------------------ */
+/* ---- the lines --------------------------------------------------------------------------------------- */
 typedef void tell(used *used, const tare__usage_table *usage);
 
 static void tell_cpu(used *used, const tare__usage_table *usage)
@@ -139,7 +139,7 @@ static void tell_memory(used *used, const tare__usage_table *usage)
     char name[64];
     if (!isfinite(usage->rss_peak_bytes))
         return;
-    /* A job of several processes needs what all of them have; the largest one says where to look. */
+    /* A job of several processes needs their total; the largest process is stated as the place to start. */
     bool several = usage->processes_max > 1 && usage->tree_rss_max_bytes > 1.05 * usage->rss_peak_bytes;
     if (several)
         add_words(used, "%s in all processes · largest ", tare__unit_bytes(most, usage->tree_rss_max_bytes));
@@ -157,7 +157,7 @@ static void tell_memory(used *used, const tare__usage_table *usage)
         snprintf(used->top, sizeof used->top, "max %s", tare__unit_bytes(most, usage->tree_rss_max_bytes));
 }
 
-/* What was asked for and came from a cache is told only where it says something. */
+/* Requested bytes, which may come from a cache, are shown only if they differ much from the bytes on disk. */
 static void tell_disk(used *used, const tare__usage_table *usage)
 {
     char read[TARE__UNIT_BYTES], wrote[TARE__UNIT_BYTES];
@@ -273,7 +273,7 @@ static void put_phases(tare__page *page, const tare__analysis *analysis)
     put_used(page, analysis, &used);
 }
 
-/* The first part of a reason says why; the rest, for who wants to mend it, is for --all and `tare doctor`. */
+/* The first part of a reason states the cause; the rest, on how to fix it, is for --all and `tare doctor`. */
 static int shortened(const char *why)
 {
     const char *more = strstr(why, ": "), *bracket = strstr(why, " (");
@@ -281,7 +281,7 @@ static int shortened(const char *why)
     return more ? (int)(more - why) : (int)strlen(why);
 }
 
-/* ---- what is absent, in one sentence; what has one reason is named together ------------------------ */
+/* ---- absent metrics, in one sentence; those with the same reason are grouped ----------------------- */
 static void put_absent(tare__page *page, const tare__usage_table *usage)
 {
     const struct {

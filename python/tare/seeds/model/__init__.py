@@ -1,4 +1,4 @@
-"""A model weighed: how long a run takes, how many fit into a second, what it needs, what to change.
+"""Profiles a model: latency, throughput, memory, and recommendations.
 
     profiler = tare.ModelProfiler("model.onnx")
     results = profiler.profile(num_runs=100)
@@ -20,14 +20,14 @@ _CONFIGURATION = {"batch_size", "precision", "device", "threads", "sequence_leng
 
 
 class ProfileResults(Dict[str, Any]):
-    """What profile() found, by name: latency in milliseconds, memory in bytes. What could not be measured is a
-    tare.Missing. `str()` of it is a summary.
+    """The results of profile(), by name: latency in milliseconds, memory in bytes. A value that could not be measured
+    is a tare.Missing. `str()` of it is a summary.
 
         results["latency"]["p99"], results["memory"]["peak"], results["model"]["flops"]
     """
 
     def to_dict(self) -> Dict[str, Any]:
-        """For JSON: None for what is missing, the reasons under "missing", and the figures of a baseline under
+        """For JSON: None for missing values, the reasons under "missing", and the figures of a baseline under
         "figures".
 
             json.dumps(results.to_dict())
@@ -44,11 +44,11 @@ class ProfileResults(Dict[str, Any]):
 
 class ModelProfiler:
     """Measures a model: a torch.nn.Module, a function, or the path of an ONNX file, a TorchScript or torch.export
-    file, or a Hugging Face folder. Nothing is downloaded, and a module that is given stays as it is.
+    file, or a Hugging Face folder. Nothing is downloaded, and a given module is not changed.
 
-    device is "cpu" or "cuda" (none: where the model is); precision is "fp32", "fp16" or "bf16" (none: the model's
-    own). What cannot be executed as asked is refused with the reason. preprocess and postprocess are functions around
-    a run, for end-to-end latency.
+    device is "cpu" or "cuda" (default: where the model is); precision is "fp32", "fp16" or "bf16" (default: the
+    model's own). A configuration that cannot be executed is refused with the reason. preprocess and postprocess are
+    functions around a run, for end-to-end latency.
 
         profiler = tare.ModelProfiler(model, device="cpu", precision="bf16")
         results = profiler.profile(batch, num_runs=100, warmup_runs=10)
@@ -62,7 +62,7 @@ class ModelProfiler:
         self._open(model_path, device, precision)
 
     def _open(self, model_path: Any, device: Any, precision: Optional[str]) -> None:
-        """What was measured of another model is forgotten."""
+        """Discards measurements of another model."""
         self.runner = _load.load(model_path, device, precision)
         self._asked = (model_path, device, precision)
         self._input: Any = None          # as it was given
@@ -95,11 +95,11 @@ class ModelProfiler:
 
     def profile(self, input_data: Any = None, num_runs: int = 100, warmup_runs: int = 10,
                 detailed_analysis: bool = False) -> ProfileResults:
-        """Latency, throughput, memory, cost and use of the machine, each measured in runs of its own, after a warm-up
-        of warmup_runs runs or more, until times are steady. Without input_data it is the last one, or one generated
-        from the shapes that the model tells. A path is that of a model to profile instead, on the
-        last input that was given. detailed_analysis adds
-        layers, operators, memory, GPU, a sweep over batch sizes, and the advice that needs them.
+        """Latency, throughput, memory, cost and use of the machine, each measured in separate runs, after a warm-up
+        of warmup_runs runs or more, until times are steady. Without input_data it uses the last input, or one
+        generated from the shapes that the model declares. A path names a model to profile instead, on the last
+        input that was given. detailed_analysis adds layers, operators, memory, GPU, a sweep over batch sizes, and
+        the advice that needs them.
 
             results = profiler.profile(torch.randn(8, 3, 224, 224), num_runs=200)
         """
@@ -122,7 +122,7 @@ class ModelProfiler:
     def _generation(self, inputs: Any, tokens: int, runs: int) -> Any:
         try:
             return _generate.profile(self.runner, inputs, tokens, runs)
-        except Exception as error:  # what a model's own generate() may need is its own matter
+        except Exception as error:  # a model's own generate() may need other arguments, and may fail
             from ...torch._state import first_line
             return Missing(f"generate() failed: {first_line(error)}")
 
@@ -210,7 +210,7 @@ class ModelProfiler:
 
     def profile_generation(self, input_data: Any = None, max_new_tokens: int = _generate.TOKENS,
                            num_runs: int = _generate.RUNS) -> Dict[str, Any]:
-        """Time to the first token, time between tokens and tokens a second of a model that generates text.
+        """Time to the first token, time between tokens and tokens per second of a model that generates text.
 
             profiler.profile_generation(prompt, max_new_tokens=64)["time_to_first_token"]["p50"]
         """
@@ -222,9 +222,9 @@ class ModelProfiler:
 
     def benchmark(self, configurations: Iterable[Mapping[str, Any]], num_runs: int = 50,
                   warmup_runs: int = 5) -> List[Dict[str, Any]]:
-        """One row a configuration ("batch_size", "precision", "device", "threads", "sequence_length"): latency,
-        throughput, memory, and "best", what it is best at among all. A configuration that cannot be executed has
-        "status" "refused" and its "reason".
+        """One row for each configuration ("batch_size", "precision", "device", "threads", "sequence_length"): latency,
+        throughput, memory, and "best", the metrics in which it is the best of all. A configuration that cannot be
+        executed has "status" "refused" and its "reason".
 
             rows = profiler.benchmark([{"batch_size": 1}, {"batch_size": 8, "precision": "bf16"}])
         """
@@ -233,7 +233,7 @@ class ModelProfiler:
         _check.whole(warmup_runs, "warmup_runs", 0)
         if not chosen:
             raise ValueError("there are no configurations")
-        self._take(None)  # an input that cannot be had is no configuration's fault
+        self._take(None)  # an unavailable input is not an error of a configuration
         rows = [self._one_row(one, num_runs, warmup_runs) for one in chosen]
         _mark_best(rows)
         self.benchmarks = rows
@@ -271,8 +271,8 @@ class ModelProfiler:
     def profile_layers(self, input_data: Any = None, layer_names: Optional[Sequence[str]] = None,
                        num_runs: int = _layers.RUNS) -> Dict[str, Any]:
         """Time, parameters and operations of layers: "layers", a row each, and "patterns", a sum for each of
-        layer_names. A name with *, ? or [ is a pattern of the whole name; another is found anywhere in a layer's name
-        or type.
+        layer_names. A name with *, ? or [ is a pattern for the whole name; any other name matches anywhere in a
+        layer's name or type.
 
             profiler.profile_layers(batch, ["attention", "*.mlp"])["patterns"]["attention"]["percent"]
         """
@@ -283,8 +283,8 @@ class ModelProfiler:
 
     def memory_profile(self, track_allocations: bool = True, track_deallocations: bool = True,
                        memory_snapshots: bool = True, input_data: Any = None) -> Dict[str, Any]:
-        """Allocations of one run by operator, what is freed, the peak, the course over a run, snapshots after each of
-        some runs, growth from run to run, and the heap's fragmentation.
+        """Allocations of one run by operator, freed memory, the peak, memory over the course of a run, snapshots after
+        each of several runs, growth from run to run, and the heap's fragmentation.
 
             profiler.memory_profile()["allocations"]["bytes"]
         """
@@ -303,7 +303,7 @@ class ModelProfiler:
                                 profile_nvtx)
         return self.gpu
 
-    # ---- what follows from it -------------------------------------------------------------------------------------
+    # ---- conclusions ----------------------------------------------------------------------------------------------
 
     def _need_results(self) -> ProfileResults:
         if self.results is None:
@@ -311,7 +311,7 @@ class ModelProfiler:
         return self.results
 
     def advise(self) -> List[Recommendation]:
-        """What to change, from what was measured so far: sentences with their evidence and what they may gain.
+        """Recommendations from the measurements so far: sentences with evidence and expected gain.
 
             for advice in profiler.advise():
                 print(advice, advice.gain)
@@ -320,7 +320,7 @@ class ModelProfiler:
         return advise(self._need_results(), self.benchmarks, self.layers, self.memory)
 
     def check_thresholds(self, *thresholds: str) -> List[ThresholdCheck]:
-        """Checks the last results; alert_threshold is called for each one that is broken.
+        """Checks the last results; calls alert_threshold for each broken threshold.
 
             broken = [one for one in profiler.check_thresholds("latency:100ms", "memory:2GB") if one.broken]
         """
@@ -342,7 +342,7 @@ class ModelProfiler:
 
     def plan_capacity(self, requests_per_second: float, latency_ms: Optional[float] = None,
                       utilization: float = 0.7) -> CapacityPlan:
-        """How many copies of the model serve so many requests, at which batch size, from what was measured.
+        """Estimates from the measurements how many replicas of the model, at which batch size, serve this request rate.
 
             print(profiler.plan_capacity(500, latency_ms=50))
         """
@@ -362,7 +362,7 @@ class ModelProfiler:
     # ---- reports --------------------------------------------------------------------------------------------------
 
     def _whole(self) -> Dict[str, Any]:
-        """The last results with all that was measured since."""
+        """The last results with all measurements since."""
         whole = self._need_results().to_dict()
         reasons = whole.pop("missing")
         for name, value in (("benchmark", self.benchmarks or None), ("layers", self.layers),
@@ -373,7 +373,7 @@ class ModelProfiler:
         return {"tare_model_profile": 1, **whole, "missing": reasons}
 
     def export_json(self, output_path: Any) -> str:
-        """Writes all results; what it wrote is returned. `tare compare` and `tare check` read it.
+        """Writes and returns all results as JSON, which `tare compare` and `tare check` read.
 
             profiler.export_json("profiling_results.json")
         """
@@ -383,7 +383,7 @@ class ModelProfiler:
         return text
 
     def export_csv(self, output_path: Any) -> None:
-        """Writes one line a metric: section, name, metric, value, unit, reason.
+        """Writes one line for each metric: section, name, metric, value, unit, reason.
 
             profiler.export_csv("profiling_metrics.csv")
         """
@@ -392,7 +392,7 @@ class ModelProfiler:
         write_whole(output_path, csv_of(self._need_results(), self.benchmarks, self.layers))
 
     def generate_html_report(self, output_path: Any, include_graphs: bool = True, include_details: bool = True) -> None:
-        """Writes a page that needs nothing else.
+        """Writes a self-contained HTML report.
 
             profiler.generate_html_report("report.html", include_graphs=True)
         """
@@ -448,7 +448,7 @@ def _compute(results: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _other_precision(runner: Any, executed: Any) -> List[str]:
-    """Said where a model computes in another precision than was asked for."""
+    """A note if a model computes in another precision than the requested one."""
     short = _load.SHORT.get(runner.precision or "")
     if short is None or isinstance(executed, Missing) or set(executed["operators"]) == {short}:
         return []
@@ -470,7 +470,7 @@ _BLOCKING = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "cudaSt
 
 
 def _dependencies(results: Mapping[str, Any]) -> Dict[str, Any]:
-    """What a run has to wait for: operators whose result the host needs before it can go on, and time off the CPU."""
+    """Waits of a run: operators whose result the host needs before it can continue, and time off the CPU."""
     told = results.get("operators")
     blocking = told if isinstance(told, Missing) else [
         {"name": row["name"], "calls": row["calls"], "ms": row["total_us"] / 1e3} for row in told or ()
@@ -494,7 +494,7 @@ def _lengthened(runner: Any, inputs: Any, length: int) -> Any:
 
 
 def _mark_best(rows: List[Dict[str, Any]]) -> None:
-    """What a row is best at, and which are worth choosing: no other is faster and has more throughput."""
+    """The metrics in which a row is best, and the rows worth choosing: no other is better in latency and throughput."""
     good = [row for row in rows if row["status"] == "measured"]
     for row in rows:
         row["best"] = []

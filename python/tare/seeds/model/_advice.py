@@ -1,4 +1,4 @@
-"""What to change about a model, from what was measured: every sentence has its figures."""
+"""Recommendations for a model from its measurements: every sentence has figures as evidence."""
 import math
 import os
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
@@ -7,13 +7,13 @@ from ..._core import Missing, unit
 from ..recommend import Recommendation
 from ._text import ms
 
-WORTH = 1.15             # a gain below that is not worth a word
+WORTH = 1.15             # a smaller gain is not reported
 MEMORY_SHARE = 0.8
 ELEMENTWISE_SHARE = 0.2
-SMALL_US = 20.0          # an operator shorter than that is mostly its own call
+SMALL_US = 20.0          # a shorter operator consists mostly of call overhead
 SMALL_SHARE = 0.5
-FAULTS = 256             # page faults a run: a megabyte that the kernel hands out anew each time
-FAULT_US = 0.25          # what one costs at least (an estimate)
+FAULTS = 256             # page faults per run: a megabyte that the kernel allocates again in each run
+FAULT_US = 0.25          # minimum cost of one (an estimate)
 ELEMENTWISE = frozenset("aten::" + name for name in (
     "add", "mul", "sub", "div", "neg", "relu", "relu6", "gelu", "silu", "mish", "sigmoid", "tanh", "exp", "pow", "sqrt",
     "rsqrt", "clamp", "clamp_min", "threshold", "hardtanh", "hardswish", "hardsigmoid", "leaky_relu", "elu", "softplus",
@@ -22,7 +22,7 @@ ELEMENTWISE = frozenset("aten::" + name for name in (
 
 
 class Seen(NamedTuple):
-    """All that rules look at."""
+    """The input of the rules."""
     results: Mapping[str, Any]
     rows: Sequence[Mapping[str, Any]]
     layers: Optional[Mapping[str, Any]]
@@ -59,7 +59,7 @@ def _batching(seen: Seen) -> Iterator[Recommendation]:
 
 
 def _precision(seen: Seen) -> Iterator[Recommendation]:
-    """Rows that differ in nothing but their precision, measured."""
+    """Rows that differ only in their precision, measured."""
     rows = _measured(seen)
     for row in rows:
         word = row["configuration"].get("precision")
@@ -81,7 +81,7 @@ def _precision(seen: Seen) -> Iterator[Recommendation]:
 
 
 def _quantization(seen: Seen) -> Iterator[Recommendation]:
-    """Weights that are read once a run and hardly used: the run waits for memory, and fewer bytes are less waiting."""
+    """Weights that are read once per run with little computation: the run is memory-bound, and fewer bytes help."""
     model = seen.results["model"]
     size, flops = model["parameter_bytes"], model["flops"]
     bound = flops / size if size > 0 else math.nan
@@ -98,7 +98,7 @@ def _quantization(seen: Seen) -> Iterator[Recommendation]:
 
 
 def _fusion(seen: Seen) -> Iterator[Recommendation]:
-    """Operators that do little each: their calls and their passes over memory are what fusing saves."""
+    """Many small operators: fusing saves their call overhead and their passes over memory."""
     told = seen.results.get("operators")
     if not told or isinstance(told, Missing):
         return
@@ -123,7 +123,7 @@ def _fusion(seen: Seen) -> Iterator[Recommendation]:
 
 
 def _sharding(seen: Seen) -> Iterator[Recommendation]:
-    """Weights and activations against the memory there is."""
+    """Weights and activations against the available memory."""
     results = seen.results
     weights, taken = results["model"]["parameter_bytes"], results["memory"]["activation"]
     needed = weights + taken if not isinstance(taken, Missing) else weights
@@ -144,7 +144,7 @@ def _room(results: Mapping[str, Any]) -> float:
 
 
 def _pooling(seen: Seen) -> Iterator[Recommendation]:
-    """Memory that is given back and asked for again in every run."""
+    """Memory that is freed and allocated again in every run."""
     faults = seen.results["cpu"]["page_faults_per_run"]
     spent = faults * FAULT_US / 1e3
     latency = seen.results["latency"]["p50"]
@@ -193,7 +193,7 @@ def _parallel(seen: Seen) -> Iterator[Recommendation]:
         return
     pushed = cpu.get("preempted_percent", Missing("not measured"))
     known = not isinstance(pushed, Missing)
-    # Without the kernel's account of it, more preemptions than waits are taken for a full machine.
+    # Without the kernel's scheduling statistics, more preemptions than waits are taken as a sign of a busy machine.
     if cpu["waiting_percent"] > 25 and (known or cpu["waits_per_run"] >= cpu["preemptions_per_run"]):
         yield Recommendation(
             f"Find what it waits for: it neither runs nor could run for {cpu['waiting_percent']:.0f} % of a run, in "
@@ -222,6 +222,6 @@ RULES = (_layer, _batching, _precision, _quantization, _fusion, _sharding, _pool
 
 def advise(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], layers: Optional[Mapping[str, Any]],
            memory: Optional[Dict[str, Any]]) -> List[Recommendation]:
-    """All advice, what is worth most first."""
+    """All advice, the largest gain first."""
     seen = Seen(results, rows, layers, memory)
     return [one for rule in RULES for one in rule(seen)]

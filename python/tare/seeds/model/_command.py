@@ -16,7 +16,7 @@ _EXAMPLE = """example:
 
 
 class _Broken(Exception):
-    """What cannot be read or run, as a sentence."""
+    """An input that cannot be read or run, as a sentence."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -184,7 +184,7 @@ def _history(options: Any, profiler: Any) -> Optional[str]:
 
 
 def _table(checks: List[Any]) -> str:
-    """Limits as a table: what holds, what is broken and by how much."""
+    """Limits as a table: which hold, which are broken and by how much."""
     rows = [("threshold", "measured", "", "")]
     for one in checks:
         missing = isinstance(one.value, Missing)

@@ -10,8 +10,7 @@ SAMPLES_MOST = 1000
 
 
 def machine() -> Dict[str, Any]:
-    """This machine with a fingerprint of it, and the revision of the folder that we are in, as the command tells
-    them."""
+    """This machine with its fingerprint, and the source revision of the current folder, as the command records them."""
     from ... import _engine
     return json.loads(_engine.machine())
 
@@ -22,7 +21,7 @@ def _figure(name: str, unit: str, better: str, value: Any, samples: Any = None, 
         return None
     made: Dict[str, Any] = {"name": name, "unit": unit, "better": better, "exact": exact, "value": value,
                             "total": None, "n": len(samples) if samples else 1}
-    if at_least:  # a lower bound: some of it is not counted
+    if at_least:  # a lower bound: some operations are not counted
         made["at_least"] = True
     if samples:
         each = 1
@@ -70,7 +69,7 @@ def figures_of(results: Mapping[str, Any]) -> List[Dict[str, Any]]:
 
 
 def baseline_of(results: Mapping[str, Any]) -> Dict[str, Any]:
-    """What stands under "figures" in a report: a baseline that `tare check` and `tare compare` read."""
+    """The content of "figures" in a report: a baseline that `tare check` and `tare compare` read."""
     where = results["machine"]
     return {"tare_baseline": VERSION, "kind": "model", "command": results["model"]["name"], "host": where["host"],
             "cpu_model": where["cpu_model"], "revision": results.get("revision"), "machine": where["fingerprint"],

@@ -1,4 +1,4 @@
-"""Any function as a model: what can be seen of it from outside is measured."""
+"""Any function as a model: only what is observable from outside is measured."""
 import functools
 from typing import Any, Optional
 

@@ -1,4 +1,4 @@
-"""Text that a model generates: time to the first token, time between tokens, tokens a second."""
+"""Text generation: time to the first token, time between tokens, tokens per second."""
 from typing import Any, Dict, List
 
 from ... import _core
@@ -19,7 +19,7 @@ def can(runner: Any) -> bool:
 
 
 def _that_fit(runner: Any, named: Dict[str, Any], wanted: int) -> int:
-    """Fewer where the prompt leaves no room for more positions."""
+    """Fewer if the prompt leaves fewer positions."""
     config = getattr(runner, "config", None)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     most, ids = getattr(text, "max_position_embeddings", None), named.get("input_ids")
@@ -32,8 +32,8 @@ def _that_fit(runner: Any, named: Dict[str, Any], wanted: int) -> int:
 
 
 def profile(runner: Any, inputs: Any, new_tokens: int, runs: int) -> Dict[str, Any]:
-    """Greedy decoding of exactly new_tokens tokens a run, so that runs are alike. The clock is read by a streamer in
-    C when a token has come to the host, which waits for a GPU by itself."""
+    """Greedy decoding of exactly new_tokens tokens per run, so that runs are comparable. A streamer in C reads the
+    clock when a token has reached the host, which implies waiting for a GPU."""
     args, kwargs = inputs
     named = {**kwargs}
     if args:

@@ -1,4 +1,4 @@
-"""What a model does on a GPU: kernels, copies, ranges for other tools; or why nothing can be told."""
+"""A model's work on a GPU: kernels, copies, ranges for other tools; or why it is unavailable."""
 import contextlib
 import json
 import os
@@ -11,7 +11,7 @@ from ...torch import _native, _state
 
 
 def why_not(runner: Any) -> str:
-    """Why there is nothing to tell of a GPU; "" when there is."""
+    """Why GPU data is unavailable; "" if it is available."""
     if not runner.device.startswith("cuda"):
         return f"the model runs on {runner.device}, not on a GPU"
     if not hasattr(runner, "model"):
@@ -20,7 +20,7 @@ def why_not(runner: Any) -> str:
 
 
 def profile(runner: Any, inputs: Any, kernels: bool, transfers: bool, nvtx: bool) -> Dict[str, Any]:
-    """The parts that were asked for; Missing without a GPU."""
+    """The requested parts; Missing without a GPU."""
     reason = why_not(runner)
     wanted = [name for name, asked in (("kernels", kernels), ("memory_transfers", transfers), ("nvtx", nvtx)) if asked]
     if not reason and _native.another_active():
@@ -113,7 +113,7 @@ def _copies(events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 @contextlib.contextmanager
 def _named_ranges(model: Any, ranges: List[str]) -> Iterator[None]:
-    """An NVTX range around each module, for whichever tool listens."""
+    """An NVTX range around each module, for tools that read NVTX."""
     import torch
     handles = []
 

@@ -1,4 +1,4 @@
-"""The report of a model as a page: what is on it; the engine makes the page."""
+"""The content of a model's HTML report; the engine writes the page."""
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
 from ... import _core, _engine
@@ -139,7 +139,7 @@ def _kernels(gpu: Optional[Mapping[str, Any]]) -> List[Section]:
 
 
 def _of_kernel(row: Mapping[str, Any]) -> str:
-    """What torch estimates of a kernel; how fast a copy was."""
+    """Torch's estimates for a kernel; the bandwidth of a copy."""
     told, unit = (row["occupancy_percent"], "%") if "occupancy_percent" in row else (row["gb_per_second"], "GB/s")
     return "" if isinstance(told, Missing) else f"{told:.3g} {unit}"
 

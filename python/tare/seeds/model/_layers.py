@@ -10,11 +10,11 @@ from ...torch._flops import known
 from ._text import ms
 
 RUNS = 20
-SLOWER = 1.25  # from which it is said that watching layers changed what it looks at
+SLOWER = 1.25  # overhead from which a note states that measuring layers changed the times
 
 
 def matches(pattern: str, name: str, kind: str) -> bool:
-    """A pattern with *, ? or [ is for the whole name; a word is somewhere in the name or in the type."""
+    """A pattern with *, ? or [ matches the whole name; a word matches anywhere in the name or in the type."""
     if any(sign in pattern for sign in "*?["):
         return fnmatch.fnmatchcase(name, pattern)
     return pattern.lower() in name.lower() or pattern.lower() in kind.lower()
@@ -65,7 +65,7 @@ def _unwatched_ms(runner: Any, inputs: Any, runs: int) -> float:
 
 
 def _sum_of(pattern: str, rows: List[Dict[str, Any]], total: float) -> Dict[str, Any]:
-    """Of the outermost layers that match: what is inside of one is in its time already."""
+    """Sums of the outermost layers that match: their times include the layers inside."""
     found = [row for row in rows if matches(pattern, row["name"], row["type"])]
     names = {row["name"] for row in found}
     outer = [row for row in found if not any(part in names for part in _above(row["name"]))]
@@ -252,7 +252,7 @@ def _exported(runner: Any, inputs: Any, runs: int) -> Any:
 
 
 def _fresh(times: Any, hooks: List[Any], layers: int, runs: int) -> Any:
-    """What the first run took is forgotten: new times behind the same list of hooks."""
+    """Discards the first run: new times for the same list of hooks."""
     made = _core.LayerTimes(layers, runs)
     hooks[:] = [(made.begins(at), made.ends(at)) for at in range(layers)]
     del times

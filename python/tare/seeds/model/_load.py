@@ -1,4 +1,4 @@
-"""Models of every kind made into one thing that can be run: found out what they are, loaded, put on their device."""
+"""One interface to run models of every kind: detects the kind, loads the model, and moves it to its device."""
 import os
 import zipfile
 from typing import Any, Dict, List, Optional
@@ -13,7 +13,7 @@ _KINDS = "an ONNX file, a TorchScript or torch.export file, or a Hugging Face fo
 
 
 class Refused(ValueError):
-    """What was asked for cannot be executed here; the sentence says why."""
+    """The requested configuration cannot be executed here; the message states why."""
 
 
 def precision_of(word: Optional[str]) -> Optional[str]:
@@ -30,7 +30,7 @@ def precision_of(word: Optional[str]) -> Optional[str]:
 
 
 class Runner:
-    """A model that can be called. What a kind of model cannot tell is Missing.
+    """A model that can be called. Values that a kind of model does not provide are Missing.
 
         runner = load(model, "cpu", None)
         call = runner.call(runner.take(batch))
@@ -44,15 +44,15 @@ class Runner:
         self.precision = precision  # "float16", …; None: the model's own
 
     def take(self, data: Any) -> Any:
-        """Input as the model wants it, where it wants it."""
+        """The input in the types that the model expects, on its device."""
         raise NotImplementedError
 
     def call(self, inputs: Any) -> Any:
-        """What runs the model once, without arguments."""
+        """A function without arguments that runs the model once."""
         raise NotImplementedError
 
     def made_up(self, batch: int) -> Any:
-        """Input by the shapes the model tells of; TypeError where it tells none."""
+        """Input generated from the shapes that the model declares; TypeError if it declares none."""
         raise TypeError(f"{self.kind} does not tell the shapes of its inputs: pass input_data")
 
     def named(self, inputs: Any) -> Any:
@@ -60,11 +60,11 @@ class Runner:
         return inputs
 
     def settle(self) -> Any:
-        """What waits for the device; None: a call has done all its work when it returns."""
+        """A function that waits for the device; None: a call has completed its work when it returns."""
         return None
 
     def running(self) -> Any:
-        """The state that the model runs in: no gradients, no dropout; put back afterwards."""
+        """The state that the model runs in: no gradients, no dropout; restored afterwards."""
         import contextlib
         return contextlib.nullcontext()
 
@@ -74,7 +74,7 @@ class Runner:
             call()
 
     def threads(self, count: Optional[int]) -> Any:
-        """A context in which the model runs on so many threads."""
+        """A context in which the model runs on this number of threads."""
         raise Refused(f"threads cannot be set for {self.kind}")
 
 
@@ -135,7 +135,7 @@ def _onnx_names(folder: str) -> List[str]:
 
 
 def kind_of(path: str) -> str:
-    """What a path holds, by its content. ValueError with what was found instead."""
+    """The kind of model at a path, by its content. ValueError with what was found instead."""
     if os.path.isdir(path):
         if os.path.isfile(os.path.join(path, "config.json")):
             for name in os.listdir(path):  # transformers opens some of them, and would wait for a FIFO
@@ -178,7 +178,7 @@ def _kind_of_archive(path: str) -> str:
 
 
 def size_of(path: Optional[str]) -> Optional[int]:
-    """Bytes on the disk, of a folder all that is in it; None without a path."""
+    """Bytes on disk, for a folder those of all its files; None without a path."""
     if path is None:
         return None
     if os.path.isfile(path):
@@ -191,16 +191,16 @@ def shapes_in(inputs: Any) -> List[Dict[str, Any]]:
     """Names, shapes and types of all arrays in an input."""
     found: List[Dict[str, Any]] = []
 
-    def look(value: Any, name: str) -> None:
+    def visit(value: Any, name: str) -> None:
         shape = getattr(value, "shape", None)
         if shape is not None and hasattr(value, "dtype"):
             found.append({"name": name, "shape": [int(one) for one in shape],
                           "type": str(value.dtype).replace("torch.", "")})
         elif isinstance(value, dict) or hasattr(value, "items"):
             for key, one in value.items():
-                look(one, f"{name}.{key}" if name else str(key))
+                visit(one, f"{name}.{key}" if name else str(key))
         elif isinstance(value, (tuple, list)):
             for at, one in enumerate(value):
-                look(one, f"{name}[{at}]" if name else str(at))
-    look(inputs, "")
+                visit(one, f"{name}[{at}]" if name else str(at))
+    visit(inputs, "")
     return found

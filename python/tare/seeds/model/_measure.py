@@ -1,4 +1,4 @@
-"""A model's latency, throughput, memory and use of the machine, each measured in runs of its own."""
+"""A model's latency, throughput, memory and use of the machine, each measured in separate runs."""
 import functools
 import gc
 import math
@@ -12,12 +12,12 @@ from ..._core import Missing, Recorder, quantile
 from ...torch import _gpu_memory
 
 QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
-WARM_MOST = 20      # times the warm-up that was asked for, at most, until runs are steady
+WARM_MOST = 20      # upper limit, as a multiple of the requested warm-up, until runs are steady
 WARM_SECONDS = 10.0
 WINDOWS = 10        # of throughput
 WINDOW_SECONDS = 0.02
 WINDOWS_SECONDS = 5.0  # of all of them: enough on a machine that became busy meanwhile
-SAMPLING_SECONDS = 0.2  # of looking at memory and machine: a few of the kernel's ticks
+SAMPLING_SECONDS = 0.2  # of sampling memory and machine: a few of the kernel's ticks
 SAMPLING_RUNS = 10000
 
 
@@ -45,7 +45,7 @@ def spread(values: List[float], unit: str) -> Dict[str, Any]:
 
 
 class Collections:
-    """How often Python's garbage collector ran: it is left as it is, and said."""
+    """Counts runs of Python's garbage collector: it is not disabled, and its runs are reported."""
 
     def __init__(self) -> None:
         self.before = self._count()
@@ -59,7 +59,7 @@ class Collections:
 
 
 def warm(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
-    """At least `runs` runs, and on until they are steady."""
+    """At least `runs` runs, and more until they are steady."""
     if runs == 0:
         return {"runs": 0, "steady": Missing("there was no warm-up"), "seconds": 0.0}
     seconds, steady, _, cv = _core.warm_up(call, runs, max(WARM_MOST * runs, 200), settle=settle,
@@ -73,7 +73,7 @@ def warm(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
 
 
 def latency(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
-    """Milliseconds of single runs; on a GPU each is waited for."""
+    """Milliseconds of single runs; on a GPU, waits after each."""
     collected = Collections()
     seconds = _core.timed_runs(call, runs, settle=settle)
     out = spread([1e3 * one for one in seconds], "ms")
@@ -84,7 +84,7 @@ def latency(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
 
 def throughput(call: Callable[[], Any], settle: Any, typical_s: float, runs: int,
                units: Dict[str, Optional[int]]) -> Dict[str, Any]:
-    """Runs one after the other in windows; a GPU is waited for once a window."""
+    """Consecutive runs in windows; on a GPU, waits once per window."""
     each = max(1, min(100_000, math.ceil(WINDOW_SECONDS / typical_s))) if typical_s > 0 else 1000
     windows = _core.timed_runs(call, max(1, min(WINDOWS, runs)), each=each, settle=settle,
                                most_s=max(WINDOWS_SECONDS, 2 * typical_s))
@@ -116,7 +116,7 @@ _IO = {"disk_read_bytes": "read_bytes", "disk_written_bytes": "write_bytes", "re
 
 
 def fragmentation() -> Any:
-    """The share of the C library's heap that it holds and nobody uses."""
+    """The unused share of the C library's heap."""
     told = _core.heap()
     if told is None:
         return Missing("the allocator does not tell (glibc's does, since 2.33)")
@@ -125,7 +125,7 @@ def fragmentation() -> Any:
 
 
 def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -> Dict[str, Any]:
-    """Memory, CPU, waiting and I/O, looked at while the model runs: not in the runs whose time counts."""
+    """Memory, CPU, waiting and I/O, sampled while the model runs, in separate runs from the timed ones."""
     runs = max(2, min(SAMPLING_RUNS, math.ceil(SAMPLING_SECONDS / max(typical_s, 1e-6))))
     system = _core.MACHINE_CPU | _core.MACHINE_DISK | _core.MACHINE_NETWORK | _core.MACHINE_MEMORY
     recorder = Recorder(keep=1, system=system)

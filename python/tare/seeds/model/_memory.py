@@ -1,4 +1,4 @@
-"""Where a model's memory goes: allocations and what frees them, what is live over a run, what stays after it."""
+"""A model's memory: allocations and frees, live memory over a run, and memory that remains after it."""
 from typing import Any, Dict, List
 
 from ... import _core, _engine
@@ -7,11 +7,11 @@ from ...torch import _native, _state
 from ._measure import fragmentation
 
 POINTS = 500  # of a course of memory
-RUNS = 10     # over which growth is looked for
+RUNS = 10     # over which growth is measured
 
 
 def activation_bytes(runner: Any, inputs: Any) -> Any:
-    """What tensors of one run take at most, above what there was before it: by torch's count."""
+    """Peak memory of the tensors of one run, above the level before it, by torch's count."""
     if hasattr(runner, "activation"):
         return runner.activation(inputs)
     if not hasattr(runner, "model"):
@@ -69,7 +69,7 @@ def _profiled(runner: Any, inputs: Any) -> Any:
 
 
 def _course(changes: List[Any]) -> List[List[float]]:
-    """[milliseconds, live bytes], thinned: of neighbours the highest."""
+    """[milliseconds, live bytes], downsampled: the highest of neighbouring points."""
     live, points = 0, []
     begun = changes[0][0] if changes else 0
     for at, change in changes:
@@ -92,7 +92,7 @@ def _snapshot(what: str, runner: Any) -> Dict[str, Any]:
 
 
 def profile(runner: Any, inputs: Any, allocations: bool, deallocations: bool, snapshots: bool) -> Dict[str, Any]:
-    """The parts that were asked for."""
+    """The requested parts."""
     shots = [_snapshot("before", runner)]
     call, settle = runner.call(inputs), runner.settle()
     with runner.running():
@@ -110,7 +110,7 @@ def profile(runner: Any, inputs: Any, allocations: bool, deallocations: bool, sn
 
 
 def _growth(shots: List[Dict[str, Any]]) -> Dict[str, Any]:
-    """What memory grows by from run to run; a leak when the interval is above 0."""
+    """Growth of memory from run to run; a leak if the interval is above 0."""
     later = [float(one["rss_bytes"]) for one in shots[1:]]
     slope, low, high, _ = _engine.trend(list(range(len(later))), later)
     return {"bytes_per_run": slope, "low": low, "high": high, "grows": bool(low > 0)}

@@ -1,6 +1,6 @@
-"""ONNX files, run by the onnxruntime package of this interpreter, which has its CUDA provider and takes arrays as they
-are. What a file costs, its generated inputs, its copy in half precision and the times of its nodes come from the
-engine, as of `tare model`."""
+"""ONNX files, run by the onnxruntime package of this interpreter, which has a CUDA provider and takes arrays directly.
+The cost of a file, its generated inputs, its copy in half precision and the times of its nodes come from the engine,
+as in `tare model`."""
 import contextlib
 import functools
 import json
@@ -15,7 +15,7 @@ from ...torch._flops import known
 from ...torch._flops_formulas import AtLeast
 from ._load import SHORT, Refused, Runner, size_of
 
-_FEW = 64  # values of an input that are told to the engine
+_FEW = 64  # values of an input that are passed to the engine
 _TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
           "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16", "tensor(int8)": "int8",
           "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32",
@@ -34,7 +34,7 @@ def _need_runtime() -> Any:
 
 
 class OnnxRunner(Runner):
-    """An ONNX file. The session is opened at the first use: what the file costs is told without one."""
+    """An ONNX file. The session is opened on first use: the cost of the file is known without one."""
     kind = "ONNX file"
 
     def __init__(self, path: str, device: Optional[str], precision: Optional[str]) -> None:
@@ -59,10 +59,10 @@ class OnnxRunner(Runner):
                 "CPUExecutionProvider"]
 
     def open(self, profile_prefix: Optional[str] = None) -> Any:
-        """A session of its own."""
+        """A separate session."""
         runtime = _need_runtime()
         options = runtime.SessionOptions()
-        options.log_severity_level = 3  # its sentences come back in its exceptions
+        options.log_severity_level = 3  # its messages are in its exceptions
         if self._threads:
             options.intra_op_num_threads = self._threads
         if profile_prefix is not None:
@@ -142,7 +142,7 @@ class OnnxRunner(Runner):
     def made_up(self, batch: int) -> Dict[str, Any]:
         """As `tare model` fills them: shapes and values by name, type and shape."""
         import numpy
-        self.session  # a file that cannot be loaded is told as such
+        self.session  # a file that cannot be loaded is reported as such
         told = self._tell(batch, [])
         if isinstance(told, Missing):
             raise TypeError(f"no input can be generated: {told.reason}; pass input_data")
@@ -168,7 +168,7 @@ class OnnxRunner(Runner):
             self._threads, self._session = before, session
 
     def static(self, inputs: Any = None) -> Any:
-        """What `tare model --json` tells of the file, for these shapes; or Missing."""
+        """The output of `tare model --json` for the file and these shapes; or Missing."""
         given = []
         for name, array in (inputs or {}).items():
             few = getattr(array, "dtype", None) is not None and array.dtype.kind in "iub" and 0 < array.size <= _FEW
@@ -216,7 +216,7 @@ class OnnxRunner(Runner):
                 "executed": self.executed(inputs)}
 
     def activation(self, inputs: Any) -> Any:
-        """By the shapes and the order in the file: the runtime may do with less."""
+        """From the shapes and the order in the file: the runtime may use less."""
         return self._total("activation_peak_bytes", inputs)
 
     def units(self, inputs: Any) -> Dict[str, Any]:
@@ -258,7 +258,7 @@ class OnnxRunner(Runner):
             return _engine.runtime_profile(session.end_profiling())
 
     def executed(self, inputs: Any) -> Any:
-        """Types that products and convolutions were really computed in, and the casts among the nodes."""
+        """Types that products and convolutions were actually computed in, and the casts among the nodes."""
         try:
             nodes = self.profile_runs(inputs, 1)
         except Exception as error:

@@ -42,13 +42,13 @@ def flops_text(results: Mapping[str, Any]) -> str:
 
 
 def at_least(model: Mapping[str, Any]) -> str:
-    """Before FLOPs and MACs of which some are not counted."""
+    """Prefix for FLOPs and MACs of which some are not counted."""
     counted = getattr(model["flops"], "at_least", False)  # then count() says so
     return "at least " if model.get("flops_at_least") and not counted else ""
 
 
 def summary(results: Mapping[str, Any]) -> str:
-    """A screen of it."""
+    """A summary that fits on a screen."""
     model, latency, rates, memory = (results[name] for name in ("model", "latency", "throughput", "memory"))
     lines = [f"{model['name']} ({model['kind']}) on {model['device']}", ""]
     rows = [("latency", f"{ms(latency['p50'])} (p50), {between(latency['intervals']['p50'])}")]
@@ -128,7 +128,7 @@ def configuration_text(configuration: Mapping[str, Any]) -> str:
 
 def csv_of(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
            layers: Optional[Mapping[str, Any]]) -> str:
-    """section, name, metric, value, unit, reason: one line a metric."""
+    """section, name, metric, value, unit, reason: one line for each metric."""
     lines = _section(results)
     for row in rows:
         name = configuration_text(row["configuration"])
@@ -153,5 +153,5 @@ def csv_of(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
 
 
 def _plain(text: str) -> str:
-    """A name that a spreadsheet would take for a formula is put behind an apostrophe."""
+    """A name that a spreadsheet would read as a formula is prefixed with an apostrophe."""
     return "'" + text if text[:1] in ("=", "+", "-", "@") else text

@@ -10,7 +10,7 @@ from ..._core import Missing
 from ...torch import _state
 from ._load import SHORT, Refused, Runner, size_of
 
-TOKENS = 128   # of an input made up for a language model
+TOKENS = 128   # of a generated input for a language model
 
 
 def _need_device(torch: Any, device: str) -> None:
@@ -40,7 +40,7 @@ def from_path(path: str, kind: str, device: Optional[str], precision: Optional[s
             model = _from_folder(path)
     except (ImportError, Refused):
         raise
-    except Exception as error:  # torch has many kinds of trouble with a file
+    except Exception as error:  # torch raises many kinds of exceptions for a file
         raise ValueError(f"{path} ({kind}) cannot be loaded: {_state.first_line(error)}") from error
     runner = TorchRunner(model, kind, path, device or "cpu", precision, owned=True)
     runner.example = example
@@ -48,7 +48,7 @@ def from_path(path: str, kind: str, device: Optional[str], precision: Optional[s
 
 
 def _on_device(torch: Any, program: Any, device: str) -> Any:
-    """The program with the tensors that it makes itself on the device, too: moving a module moves its weights only."""
+    """The program with the tensors it creates on the device, too: moving a module moves its weights only."""
     if device == "cpu":
         return program
     try:
@@ -76,8 +76,8 @@ def _from_folder(path: str) -> Any:
             transformers.utils.logging.enable_progress_bar()
 
 
-# What half precision ends in on a processor that has the instructions and does not let this process use them
-# (matrix tiles in some virtual machines): SIGILL, which no program survives. So a child tries it first.
+# On a processor that has the instructions for half precision but does not let this process use them (matrix tiles in
+# some virtual machines), they raise SIGILL, which ends the process. So a child process tries them first.
 _TRIAL = """
 import torch
 kind = getattr(torch, {precision!r})
@@ -93,7 +93,7 @@ with torch.inference_mode():
 
 @functools.lru_cache(maxsize=None)
 def _trial(precision: str, convolutions: bool) -> str:
-    """Why a precision cannot be computed in on this CPU; "" when it can, and when nobody could try."""
+    """Why this CPU cannot compute in a precision; "" if it can, or if that could not be tested."""
     import signal
     import subprocess
     import sys
@@ -131,7 +131,7 @@ def _has_convolutions(model: Any) -> bool:
 
 
 class TorchRunner(Runner):
-    """A torch module. One that is the user's is not changed: it is copied where it has to be another."""
+    """A torch module. The user's module is not changed: it is copied if a change is needed."""
 
     def __init__(self, model: Any, kind: str, path: Optional[str], device: Optional[str], precision: Optional[str],
                  owned: bool) -> None:
@@ -172,7 +172,7 @@ class TorchRunner(Runner):
         data = _from_numpy(torch, data)
         if isinstance(data, Mapping):
             args, kwargs = (), self._known(dict(data))
-            if self.example is not None and not self.example[1]:  # a program takes its inputs as it was exported
+            if self.example is not None and not self.example[1]:  # an exported program takes inputs as exported
                 args, kwargs = tuple(kwargs.values()), {}
         elif isinstance(data, (tuple, list)) and not _all_numbers(data):
             args, kwargs = tuple(data)[:_most_arguments(self.model)], {}
@@ -242,7 +242,7 @@ class TorchRunner(Runner):
                     module.training = mode
 
     def first_run(self, call: Any) -> None:
-        """A model may compute gradients of its own (forces from an energy), which inference mode does not allow."""
+        """A model may compute gradients itself (forces from an energy), which inference mode does not allow."""
         try:
             super().first_run(call)
         except RuntimeError:
@@ -291,7 +291,7 @@ class TorchRunner(Runner):
         types = _types_seen()
         call = self.call(inputs)
         with self.running():
-            call()  # what is made at the first run is not the model's cost
+            call()  # one-time setup of the first run is not part of the model's cost
             with types, counting:
                 call()
         flops = counting.flops()
@@ -311,7 +311,7 @@ class TorchRunner(Runner):
         return {**{names[at] if names and at < len(names) else str(at): one for at, one in enumerate(args)}, **kwargs}
 
     def units(self, inputs: Any) -> Dict[str, Any]:
-        """How many samples, tokens and images one run has."""
+        """The number of samples, tokens and images in one run."""
         named = self.named(inputs)
         return {"samples": _state.samples_in(inputs), "tokens": _tokens(named, self.config),
                 "images": _images(named)}
@@ -331,7 +331,7 @@ class TorchRunner(Runner):
 
 
 def _identity(tensor: Any) -> Any:
-    """The same for tensors on the same memory: tied weights that are objects of their own."""
+    """Equal for tensors on the same memory: tied weights that are separate objects."""
     try:
         pointer = tensor.data_ptr()
     except Exception:
@@ -364,7 +364,8 @@ def _all_numbers(data: Any) -> bool:
 
 
 def _most_arguments(model: Any) -> Optional[int]:
-    """More than forward takes is not for forward: labels of a data set. None: it takes any number."""
+    """The number of arguments that forward takes; further ones are not for forward: labels of a dataset. None: it takes
+    any number."""
     try:
         parameters = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):
@@ -404,7 +405,7 @@ def _for_hugging_face(torch: Any, model: Any, config: Any, batch: int) -> Dict[s
 # ---- what an input holds -------------------------------------------------------------------------------------------
 
 def _tokens(named: Mapping[str, Any], config: Any) -> Optional[int]:
-    """Tokens that are no padding; None: no text."""
+    """Number of tokens that are not padding; None: not text."""
     mask = named.get("attention_mask")
     ids = named.get("input_ids")
     if ids is None:
@@ -436,7 +437,7 @@ def _images(named: Mapping[str, Any]) -> Optional[int]:
     return None
 
 
-# ---- what was really computed in -----------------------------------------------------------------------------------
+# ---- types that were computed in -----------------------------------------------------------------------------------
 
 def _types_seen() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode

@@ -1,4 +1,4 @@
-"""Results against limits, against a baseline, against the past, and against the load to come."""
+"""Compares results with limits, with a baseline, with earlier runs, and with an expected load."""
 import json
 import math
 import os
@@ -44,7 +44,7 @@ class Threshold(NamedTuple):
 
 
 class ThresholdCheck(NamedTuple):
-    """A limit against what was measured. A value that is missing breaks it: nobody knows that it holds.
+    """A limit and the measured value. A missing value breaks the limit, since it cannot be verified.
 
         check.broken, check.value, check.limit, check.percent
     """
@@ -63,8 +63,8 @@ class ThresholdCheck(NamedTuple):
 
 
 def parse_threshold(text: str) -> Threshold:
-    """A limit like "latency:100ms", "throughput:1000samples/s", "p99:120ms", "memory:2GB". ValueError with what is
-    wrong.
+    """A limit like "latency:100ms", "throughput:1000samples/s", "p99:120ms", "memory:2GB". ValueError with the
+    reason.
 
         tare.parse_threshold("p99:120ms").limit
     """
@@ -163,12 +163,11 @@ def _figures(given: Any) -> Dict[str, Any]:
 
 def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] = None,
                        thresholds: Optional[Mapping[str, float]] = None) -> List[Regression]:
-    """What became worse, by the rule and the gates of `tare check`: an empty list when nothing did. A time or a rate is
-    worse when its median is, by more than the threshold (5 % between several runs a side on one machine; else 10 %,
-    and another machine is warned of), significantly (Mann-Whitney, p at most 0.02), and by more than a floor;
-    parameters, size and operations when they grew at all.
-    Memory is that of the tensors; the process's is compared where thresholds, which has limits by a figure's name,
-    asks for it.
+    """Regressions, by the rule and the gates of `tare check`; an empty list if there are none. A time or a rate has
+    regressed if its median is worse by more than the threshold (5 % between several runs per side on one machine; else
+    10 %, with a warning for different machines), significantly (Mann-Whitney, p at most 0.02), and by more than a
+    floor; parameters, size and operations if they grew at all. Memory is that of the tensors; the process's memory is
+    compared only if thresholds, which maps names of figures to limits, contains it.
 
         for regression in tare.detect_regressions("baseline.json", profiler.profile(batch)):
             print(regression)
@@ -193,8 +192,8 @@ def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] =
 
 
 def _is_regression(row: Mapping[str, Any], asked: bool) -> bool:
-    """What the check failed; and of what has one value a side, which it cannot decide, what was asked for or counted: a
-    process's memory alone is no evidence."""
+    """Figures that failed the check; and of those with one value per side, which it cannot decide, the ones that were
+    requested or are counts: a process's memory alone is not evidence."""
     return row["outcome"] == "failed" or (row["outcome"] == "inconclusive"
                                           and (asked or row["name"].startswith(COUNTED)))
 
@@ -213,10 +212,10 @@ def _regression(row: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str
     return Regression(row["name"], row["baseline"], row["candidate"], row["unit"], change, p, told)
 
 
-# ---- the past -----------------------------------------------------------------------------------------------------
+# ---- earlier runs -------------------------------------------------------------------------------------------------
 
 class Trend(NamedTuple):
-    """How a figure went from run to run.
+    """The trend of a figure from run to run.
 
         print(trend.percent_per_run, trend.changes)
     """
@@ -240,8 +239,8 @@ class Trend(NamedTuple):
 
 
 def model_trend(history: Any, name: str = "model.latency") -> Trend:
-    """The trend of a figure over results, baselines, their paths in order, or a folder of them (by the time they were
-    made): its slope with an interval, and sudden changes.
+    """The trend of a figure over results, baselines, their paths in order, or a folder of them (by creation
+    time): its slope with an interval, and sudden changes.
 
         print(tare.model_trend("profiling_history/"))
     """
@@ -274,27 +273,27 @@ def _in_history(history: Any) -> List[Any]:
     return list(history)
 
 
-# ---- the load to come ----------------------------------------------------------------------------------------------
+# ---- expected load -------------------------------------------------------------------------------------------------
 
 def _ms(value: float) -> str:
     return unit(value * 1e6, "ns")
 
 
 class CapacityPlan(NamedTuple):
-    """How many copies of a model a load needs. An estimate: throughput and latency are measured, how requests come is
-    not.
+    """How many replicas of a model a load needs. An estimate: throughput and latency are measured, the arrival of
+    requests is not.
 
         print(plan.replicas, plan.batch_size, plan.memory_bytes)
     """
     replicas: int
     batch_size: float
     requests_per_second: float
-    per_replica: float       #: requests a second of one, at the utilization asked for
+    per_replica: float       #: requests per second of one, at the requested utilization
     utilization: float       #: of all of them
     latency_ms: float        #: of a run
     filling_ms: float        #: until the batch of a request is full, on average
-    waiting_ms: float        #: for a free one, on average, were requests to come at random
-    response_ms: float       #: the three of them added up: what a limit is compared with
+    waiting_ms: float        #: for a free replica, on average, if requests arrive at random
+    response_ms: float       #: the sum of the three, which is compared with a limit
     memory_bytes: float      #: of all of them
     note: str
 
@@ -310,9 +309,9 @@ class CapacityPlan(NamedTuple):
 def plan_capacity(results: Mapping[str, Any], requests_per_second: float, latency_ms: Optional[float] = None,
                   utilization: float = 0.7, benchmarks: Sequence[Mapping[str, Any]] = ()) -> CapacityPlan:
     """The cheapest of the measured configurations that serves a load: one request is one sample, batches are filled
-    by the requests that come, each of which goes to a replica at random. latency_ms is what filling a batch, waiting
-    for a free replica and running it may take together, on average. In place of results, a dict of numbers will do:
-    throughput in samples a second, latency in ms, and where they are known std in ms, memory in bytes and batch_size.
+    by arriving requests, each of which is sent to a random replica. latency_ms limits the mean time of filling a
+    batch, waiting for a free replica and running it. Instead of results, a dict of numbers is accepted: throughput in
+    samples per second, latency in ms, and optionally std in ms, memory in bytes and batch_size.
 
         print(tare.plan_capacity(results, requests_per_second=500, latency_ms=50))
         print(tare.plan_capacity({"throughput": 120.0, "latency": 8.0}, requests_per_second=500))
@@ -336,7 +335,7 @@ def plan_capacity(results: Mapping[str, Any], requests_per_second: float, latenc
 
 def waiting_of(busy: float, batch: float, varies: float) -> float:
     """Mean time that a full batch waits for its replica, in mean runs; `varies` is the squared coefficient of variation
-    of a run. Requests come at random, so that full batches come more regularly the larger they are: Pollaczek and
+    of a run. Requests arrive at random, so that full batches arrive more regularly the larger they are: Pollaczek and
     Khinchine's formula for batches of one, Kraemer and Langenbach-Belz's for larger ones.
 
         waiting_of(0.5, 1, 0.0)

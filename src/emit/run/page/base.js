@@ -1,9 +1,9 @@
-// base: the page's data, numbers for people, elements, colours. Names go into the page as text only, never as markup.
+// base: the page's data, number formatting, elements, colors. Names are added as text only, never as markup.
 const byId = (id) => document.getElementById(id);
 const DATA = JSON.parse(byId("data").textContent);
 
 // ---- tables of the data: rows as objects --------------------------------------------------------
-const nameOf = (column) => column.replace(/_ns$/, "");  // times are nanoseconds, all of them
+const nameOf = (column) => column.replace(/_ns$/, "");  // all times are nanoseconds
 function rowsOf(table) {
   const names = table.columns.map(nameOf);
   return table.rows.map((row) => {
@@ -14,7 +14,7 @@ function rowsOf(table) {
     return made;
   });
 }
-// The same of a table of one row, with its parts.
+// The same for a table of one row, with its parts.
 function oneOf(row) {
   if (row === null || typeof row !== "object" || Array.isArray(row)) return row;
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [nameOf(name), oneOf(value)]));
@@ -26,7 +26,7 @@ SPANS.forEach((row) => {
   row.children = [];
   if (row.parent !== null) SPANS[row.parent].children.push(row);
 });
-// What a step is made of: its phases where it has any, however deep they lie, else the spans directly inside.
+// The parts of a step: its phases at any depth if it has some, else its direct children.
 function phasesIn(row) {
   return row.children.flatMap(
     (child) => child.kind === "phase" ? [child] : child.kind === "step" ? [] : phasesIn(child));
@@ -57,7 +57,7 @@ const svg = (tag, attributes, ...children) =>
 const na = (reason) => el("span", {class: "na", title: reason || "not available for this run"}, "n/a");
 const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
 
-// ---- numbers for people -------------------------------------------------------------------------
+// ---- number formatting --------------------------------------------------------------------------
 function digits(value) {
   const size = Math.abs(value);
   return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
@@ -69,7 +69,7 @@ function scaled(value, steps) {
   const whole = at === 0 && Number.isInteger(value);
   return (whole ? value : digits(value / steps[at][0])) + " " + steps[at][1];
 }
-// An instant of the run, fine enough to tell it from others `apart` from it.
+// An instant of the run, precise enough to distinguish it from others at a distance of `apart`.
 function instant(ns, apart) {
   if (ns === 0) return "0";
   const size = Math.max(Math.abs(ns), apart);
@@ -99,7 +99,7 @@ function count(value) {
     [1, ""], [1e3, "k"], [1e6, "M"], [1e9, "G"], [1e12, "T"], [1e15, "P"]
   ]).replace(/ (?=[kMGTP]$)/, "");
 }
-// Not toLocaleString: what it loads takes a tenth of a second.
+// Not toLocaleString: loading its data takes a tenth of a second.
 const exactly = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 function percent(share) {
   const value = share * 100;
@@ -174,7 +174,7 @@ function pointsOf(packed) {
   }
   return made;
 }
-// The last one that starts at or before `at` of `n` ascending starts, from `first` on; first - 1 when none does.
+// The last of the ascending starts from `first` to `end` that is at or before `at`; first - 1 if there is none.
 function lastBefore(starts, first, end, at) {
   let low = first, high = end;
   while (low < high) {
@@ -192,10 +192,10 @@ function valueAt(points, at) {
   return found < 0 || at > points.end[found] + slack ? null : points.mean[found];
 }
 
-// ---- colours: fills that people with any colour vision can tell apart, all under dark text ------
-const FILLS = 10;  // --fill-0 and so on of the style; the last is for what has no name of its own
+// ---- colors: fills that are distinguishable with any color vision, all under dark text ----------
+const FILLS = 10;  // --fill-0 and so on of the style; the last is for everything without its own color
 const OTHERS = FILLS - 1;
-// The parts of a step get one each, since they stand side by side; then whatever takes most time by itself.
+// The parts of a step get a color each, since they are shown side by side; then the spans with the most self time.
 const fillOf = (function() {
   const known = new Map(), parts = new Map(), selves = new Map();
   const add = (sums, name, value) => sums.set(name, (sums.get(name) || 0) + (value || 0));
@@ -233,7 +233,7 @@ const tip = {
   hide() { byId("tip").hidden = true; },
 };
 
-// Draws once a frame however often it is asked.
+// Draws at most once per frame, however often it is requested.
 function onceAFrame(draw) {
   let asked = false;
   return () => {
@@ -245,5 +245,5 @@ function onceAFrame(draw) {
     });
   };
 }
-// Whoever draws with colours of the theme wants to know when it changes.
+// Callbacks for a change of the theme, for everything that draws with its colors.
 const themed = [];

@@ -1,4 +1,4 @@
-// boxes: the timeline's boxes, unpacked, and how to find them. Rows are one level of one lane, in order of time.
+// boxes: the timeline's boxes, unpacked, and how to find them. A row is one level of one lane, in order of time.
 const boxes = (function() {
   const packed = DATA.timeline, lanes = rowsOf(packed.lanes), names = packed.names, rows = [];
   let n = 0;
@@ -36,7 +36,7 @@ const boxes = (function() {
 boxes.nameOf = (at) => boxes.names[boxes.name[at]] || "";
 boxes.laneOf = (at) => boxes.lanes[boxes.rows[boxes.row[at]].lane];
 boxes.busyOf = (at) => (boxes.end[at] - boxes.start[at]) * boxes.busy[at];
-// What a box is, in sentences.
+// The description of a box, in sentences.
 boxes.linesOf = function(at) {
   const lasts = boxes.end[at] - boxes.start[at], calls = boxes.calls[at];
   const from = " from " + instant(boxes.start[at], Math.max(lasts, 1) / 10);
@@ -46,13 +46,13 @@ boxes.linesOf = function(at) {
     time(boxes.busyOf(at)) + " in all, mean " + time(boxes.busyOf(at) / calls), "within " + time(lasts) + from
   ];
 };
-// The box of a row over an instant, or the nearest within `slack`; -1 when there is none.
+// The box of a row at an instant, or the nearest within `slack`; -1 if there is none.
 boxes.at = function(row, instant, slack) {
   const before = lastBefore(boxes.start, row.first, row.end, instant);
   if (before >= row.first && boxes.end[before] + slack >= instant) return before;
   return before + 1 < row.end && boxes.start[before + 1] - slack <= instant ? before + 1 : -1;
 };
-// A box around this one, below it, or beside it; -1 when there is none.
+// The box above, below or next to this one; -1 if there is none.
 boxes.neighbour = function(at, direction) {
   const row = boxes.rows[boxes.row[at]], lane = boxes.lanes[row.lane];
   if (direction === "left") return at > row.first ? at - 1 : -1;

@@ -1,4 +1,4 @@
-// charts: what was sampled over the whole run, a chart a question, the peak marked and linked to its span.
+// charts: sampled metrics over the whole run, one chart per topic, the peak marked and linked to its span.
 const CHART = {
   width: 620,
   height: 180,
@@ -8,7 +8,7 @@ const CHART = {
   bottom: 24
 };
 
-// What is drawn. `of`: [metric, subject, label]; a chart without any of its lines is left out.
+// The charts. `of`: [metric, subject, label]; a chart without any of its lines is omitted.
 const CHARTS = [
   {
     title: "CPU in use by the program",
@@ -122,7 +122,7 @@ function niceTop(value, unit, room) {
     [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
   return base * (steps.find((step) => step * base >= value * room) || steps[steps.length - 1]);
 }
-// A line through the middles of its points, what lies under it, and the range around it; gaps stay gaps.
+// A line through the middles of its points, the area under it, and the range around it; gaps stay gaps.
 function pathsOf(line, x, y) {
   const put = (at, value) => x(at).toFixed(1) + " " + y(value).toFixed(1);
   let mean = "", area = "", range = "", first = 0;
@@ -212,7 +212,7 @@ function hoverChart(picture, lines, spec) {
 const lineColour = (at) => "var(--line-" + at + ")";
 const trimmed = (value, unit) => show(value, unit).replace(/\.0+(?= )/, "");
 
-// What 100 % of the height is: a share's whole, a limit that is not far away, or what the lines need.
+// The value at the top of the scale: 100 % for a share, a limit that is close enough, or the maximum of the lines.
 function topOf(most, limit, spec) {
   if (spec.unit === "share" && most > 0.4 && most <= 1.05) return 1;
   return limit > most ? niceTop(limit, spec.unit, 1) : niceTop(most, spec.unit, 1.02);
@@ -284,7 +284,7 @@ function goToPeak(peak) {
   timeline.draw();
 }
 
-// What could not be measured, and why: reasons that many share are said once.
+// Metrics that could not be measured, with the reasons; a shared reason is shown once.
 function putAbsent() {
   const reasons = new Map();
   METRICS.filter((row) => row.absent && row.samples === 0).forEach((row) => {

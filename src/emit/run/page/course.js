@@ -1,5 +1,5 @@
-// course: what steps were made of in the course of the run: a bar a step, or as many steps together as leave bars
-// wide enough to be seen, stacked by part. What is far longer than the others is cut, and says how long it is.
+// course: the composition of steps over the run: one bar per step, or per as many steps as keep the bars wide enough to
+// see, stacked by part. A bar far longer than the others is truncated and labelled with its duration.
 const COURSE = {
   width: 1240,
   height: 210,
@@ -10,7 +10,7 @@ const COURSE = {
 };
 const COURSE_CUT = 2;  // times the median of the bars
 
-// Bars: the parts in the order of `parts`, further ones together, and what is in none.
+// Bars: the parts in the order of `parts`, all others merged, and the rest that is in no part.
 function courseOf(row, parts) {
   const [names, , ...bins] = row.course, shown = parts.filter((part) => !part.others);
   const places = shown.map((part) => names.indexOf(part.name));
@@ -33,7 +33,7 @@ function niceTime(value) {
   const unit = [1e9, 1e6, 1e3, 1].find((one) => value >= one) || 1;
   return niceTop(value / unit, "count", 1) * unit;
 }
-// Counted from the first: a step's own number is what the program calls it.
+// Counted from the first: a step's own number is assigned by the program.
 function nth(n) {
   const teen = n % 100 > 10 && n % 100 < 14;
   return exactly(n) + (!teen && ["", "st", "nd", "rd"][n % 10] || "th");
@@ -64,7 +64,7 @@ function drawBars(bars, scale, parts, none) {
     return group;
   });
 }
-// Those that were cut; a label that would run into the one before is left out.
+// Labels of truncated bars; one that would overlap the previous label is omitted.
 function drawCut(bars, scale) {
   const wide = (COURSE.width - COURSE.left - COURSE.right) / bars.length, made = [];
   let before = -Infinity;
@@ -121,7 +121,7 @@ function hoverCourse(picture, bars, parts, none) {
     if (bar) timeline.goTo(bar.from, bar.to, true);
   });
 }
-// The same for who does not see it, and for who wants figures.
+// The same data as a table, for screen readers and for exact values.
 function putCourseTable(bars, parts, none) {
   const shown = parts.filter((part) => !part.others), number = (value) => el("td", {class: "number"}, time(value));
   const body = el("div", {class: "plain scrolls", tabindex: "0", role: "region", "aria-label": "Steps over time"});

@@ -1,4 +1,4 @@
-// flame: the span tree as boxes whose width is time; a box lies under the one it was called from.
+// flame: the span tree as boxes whose width is time; a box is below its caller.
 const FLAME_ROW = 21;
 const flame = {
   zoomed: null,
@@ -74,7 +74,7 @@ const flame = {
       .replaceChildren(...(this.zoomed ? [el("span", {class: "muted"}, "In " + this.zoomed.name)] : []));
     this.tellHits();
   },
-  // Hits inside hits are not counted twice.
+  // Matches nested in other matches are not counted twice.
   tellHits() {
     let sum = 0, n = 0;
     const walk = (row) => {

@@ -1,4 +1,4 @@
-// hands: mouse, wheel and keys on the timeline; search; what was picked; the table that says the same.
+// hands: mouse, wheel and keys on the timeline; search; the selected box; the same data as a table.
 function putPicked(at, quiet) {
   timeline.picked = at;
   const place = byId("picked");
@@ -18,7 +18,7 @@ function zoomToPicked() {
   timeline.look(boxes.start[at] - lasts * 0.15, boxes.end[at] + lasts * 0.15);
   timeline.showRow(at);
 }
-// Moves as little as it takes to see the box.
+// Scrolls and zooms only as far as necessary to show the box.
 function reveal(at) {
   const span = timeline.to - timeline.from, lasts = boxes.end[at] - boxes.start[at],
         middle = boxes.start[at] + lasts / 2;
@@ -188,7 +188,7 @@ function click(x, y) {
   else
     putPicked(at, true);
 }
-// A page that is scrolled must not be caught by what lies under the mouse: the wheel zooms when asked to.
+// Scrolling the page must not be captured by an element under the mouse: the wheel zooms only if requested.
 function onWheel(event, x) {
   const zooms = event.ctrlKey || event.metaKey || (document.activeElement === byId("lanes") && !event.shiftKey);
   const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.shiftKey ? event.deltaY : 0;
@@ -258,7 +258,7 @@ const search = {
   },
 };
 
-// ---- the same as a table ------------------------------------------------------------------------
+// ---- the same data as a table -------------------------------------------------------------------
 function boxesInView() {
   const found = [];
   boxes.rows.forEach((row) => {
@@ -290,7 +290,7 @@ function putTimelineTable() {
         el("table", null, caption, el("thead", null, el("tr", null, heads)), el("tbody", null, rows))));
 }
 
-// ---- all of it ----------------------------------------------------------------------------------
+// ---- setup --------------------------------------------------------------------------------------
 function putTimelineLead() {
   const line = DATA.timeline, parts = [];
   parts.push(

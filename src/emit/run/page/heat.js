@@ -1,4 +1,4 @@
-// heat: how busy each CPU and each thread was over the run: a strip each, darker where it was busier.
+// heat: how busy each CPU and each thread was over the run: one strip each, darker if it was busier.
 const HEAT = {
   most: 420,   // pixels, of all strips of a chart together
   tallest: 15,
@@ -13,7 +13,7 @@ function heatMean(strip) {
   const seen = [...strip.cells].filter((cell) => cell > 0);
   return seen.length > 0 ? seen.reduce((sum, cell) => sum + heatShare(cell), 0) / seen.length : null;
 }
-// A pixel a cell; the style stretches it.
+// One pixel per cell, stretched by CSS.
 function drawHeat(canvas, strips) {
   const ink = canvas.getContext("2d"), probe = el("i");
   probe.style.color = "var(--heat)";

@@ -1,4 +1,4 @@
-// histogram: how long steps take: bins of one width, quantiles marked, what lies beyond the last bin told.
+// histogram: distribution of step times: bins of equal width, quantiles marked, the number beyond the last bin stated.
 const HISTOGRAM = {
   width: 520,
   height: 190,
@@ -20,7 +20,7 @@ function drawBins(bins) {
       svg("title", null, exactly(value) + " of " + time(from) + " to " + time(from + bins.width)));
   });
 }
-// Labels that would run into the one before stand a line lower.
+// Labels that would overlap the previous one are placed a line lower.
 function drawQuantiles(row, bins) {
   const wide = HISTOGRAM.width - HISTOGRAM.left - HISTOGRAM.right, made = [];
   let before = -Infinity, level = 0;

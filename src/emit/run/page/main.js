@@ -1,4 +1,4 @@
-// main: puts the parts into the page, what is seen first, first.
+// main: renders the parts of the page, those at the top first.
 putHeader();
 putFindings();
 putTiles();

@@ -1,4 +1,4 @@
-// report: what ran, the findings, what it used, the environment, the tare line, the theme.
+// report: what ran, the findings, resource usage, the environment, the overhead line, the theme.
 const RUN = oneOf(DATA.run), USED = oneOf(DATA.usage), OWN = oneOf(DATA.tare), PHASES = oneOf(DATA.phases);
 const SEVERITIES = {critical: ["Critical", "!"], warning: ["Warning", "▲"], info: ["Info", "i"]};
 
@@ -17,7 +17,7 @@ function dateOf(when) {
   const day = [when.getFullYear(), two(when.getMonth() + 1), two(when.getDate())].join("-");
   return day + " " + [when.getHours(), when.getMinutes(), when.getSeconds()].map(two).join(":");
 }
-// The command, less the folder of its program: that is in the environment.
+// The command without the directory of its program, which is shown in the environment.
 function shortCommand() {
   const program = RUN.arguments[0] || "", cut = program.lastIndexOf("/") + 1;
   return cut > 0 && RUN.command.startsWith(program) ? RUN.command.slice(cut) : RUN.command;
@@ -83,7 +83,7 @@ function putFindings() {
   rows.forEach((row) => list.append(putFinding(row)));
 }
 
-// ---- what it used -------------------------------------------------------------------------------
+// ---- resource usage -----------------------------------------------------------------------------
 function tile(name, value, reason, subs, share) {
   const meter = known(share) && el("div", {class: "meter", "aria-hidden": "true"}, el("i"));
   if (meter) meter.firstChild.style.width = Math.min(100, share * 100) + "%";
@@ -103,7 +103,7 @@ function memoryTile() {
     known(allowed) && known(peak) ? peak / allowed : null);
 }
 
-// Startup, steady state, shutdown: how long each took, and what startup was spent on: its parts in the schema.
+// Duration of startup, steady state and shutdown, and the parts of startup from the schema.
 function phasesTile() {
   if (!PHASES || !known(PHASES.steady_state.from)) return null;
   const lasts = ({from, to}) => known(from) && known(to) ? to - from : null;
@@ -148,7 +148,7 @@ function putTiles() {
         digits(USED.carbon_grams) + " g CO₂ at an assumed " + count(USED.carbon_intensity) + " g/kWh"]));
 }
 
-// ---- environment, notes, the tare line ----------------------------------------------------------
+// ---- environment, notes, the overhead line ------------------------------------------------------
 function putEnvironment() {
   const list = byId("environment-list");
   const put = (name, value, reason) => list.append(el("dt", null, name),

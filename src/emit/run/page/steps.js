@@ -1,6 +1,6 @@
-// steps: what a step is made of, and how long steps take.
+// steps: the parts of a step, and the distribution of step times.
 const NO_PART = (name) => PHASED.has(name) ? "not in a phase" : "not in a span";
-// The parts of all steps of a name, by name, and what is left.
+// The parts of all steps of a name, by name, and the rest.
 function phasesOf(name) {
   const steps = STEP_ROWS.filter((row) => row.name === name), parts = new Map();
   const total = steps.reduce((sum, row) => sum + row.total, 0);

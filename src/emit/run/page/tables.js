@@ -1,7 +1,7 @@
-// tables: every table of the report's schema, sortable and filterable: a walk over what the data says about its columns.
+// tables: every table of the report's schema, sortable and filterable, generated from the description of its columns.
 const ROWS_FIRST = 200;
 const PROCESSES = rowsOf(DATA.processes);
-// What a process used is in its metrics.
+// Adds resource usage, which is in the metrics of a process, to its row.
 PROCESSES.forEach((row) => {
   const used = processes.get(row.pid) || {}, total = (metric) => used[metric] && used[metric].total,
         most = used["memory.rss_peak"] || used["memory.rss"];
@@ -36,8 +36,7 @@ function textOf(column, row) {
   return (column.prefix && row[column.prefix_by] ? column.prefix : "") +
     (unit === "count" && Number.isInteger(value) ? exactly(value) : show(value, unit));
 }
-// Columns that belong under another are in its list. One that no row has a value of, and that does not say why, is not
-// there.
+// Columns grouped under another one are in its list. A column without any value or reason is omitted.
 function columnsOf(id) {
   const made = [];
   Object.entries(DATA[id].about).concat(MORE[id] || []).forEach(([name, about]) => {
@@ -95,7 +94,7 @@ function compare(column, down) {
   return (a, b) => {
     const x = valueIn(column, a), y = valueIn(column, b), noX = x === null || x === undefined,
           noY = y === null || y === undefined;
-    if (noX || noY) return noX - noY;  // what is absent comes last, either way
+    if (noX || noY) return noX - noY;  // absent values come last in both orders
     const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
     return down ? -order : order;
   };
@@ -128,7 +127,7 @@ function putRows(table) {
   table.more.replaceChildren();
   if (some.length < rows.length) table.more.append(moreButton(table, rows.length));
 }
-// Numbers begin with the largest, names with A; a third click brings the first order back.
+// Numbers start with the largest, names with A; a third click restores the original order.
 function sortBy(table, column) {
   const first = column.number;
   if (table.sorted !== column)

@@ -1,9 +1,9 @@
-// timeline: lanes of boxes on a canvas, with level of detail: what is narrower than a pixel is drawn as one.
+// timeline: lanes of boxes on a canvas, with level of detail: boxes narrower than a pixel are merged.
 const RULER = 24, LABEL = 19, ROW = 18, GAP = 9;
 const FONT =
   '11.5px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", "DejaVu Sans", sans-serif';
 
-// Ticks at 1, 2 or 5 times a power of ten that leave room for their labels.
+// Ticks at 1, 2 or 5 times a power of ten, with enough space for their labels.
 function ticksOf(from, to, most) {
   const rough = (to - from) / Math.max(1, most), power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => power * factor >= rough * 0.999);
@@ -12,7 +12,7 @@ function ticksOf(from, to, most) {
     made.push(Math.abs(at) < step * 1e-6 ? 0 : at);
   return made;
 }
-// A label of the scale: no finer than the ticks need.
+// A label of the scale, with no more digits than the ticks need.
 function tickLabel(ns, step) {
   if (ns === 0) return "0";
   const [size, unit] =
@@ -35,7 +35,7 @@ function fitCanvas(canvas, width, height) {
   return context;
 }
 
-// Columns of one pixel, and runs of equal ones as one rectangle. A box may reach into the next column.
+// Columns of one pixel; equal neighbors are drawn as one rectangle. A box may extend into the next column.
 class Columns {
   constructor(g, y, view) {
     Object.assign(this, {g, y, view, pixel: -1, covered: 0, next: 0, longest: 0, at: -1, hit: false, run: null});
@@ -91,7 +91,7 @@ const timeline = {
   x(at) { return (at - this.from) / (this.to - this.from) * this.width; },
   at(x) { return this.from + x / this.width * (this.to - this.from); },
 
-  // ---- where it looks ---------------------------------------------------------------------------
+  // ---- visible range ----------------------------------------------------------------------------
   look(from, to) {
     const least = Math.max(boxes.last * 1e-9, 20), span = Math.min(Math.max(to - from, least), boxes.last);
     const middle = (from + to) / 2;
@@ -205,8 +205,8 @@ const timeline = {
     g.fillStyle = this.ink.accent;
     [left, right].forEach((x) => g.fillRect(Math.round(x), 0, 1, height));
   },
-  // Boxes of a row. What is narrower than two pixels goes into columns of one pixel, as strong as the share of the
-  // pixel's time that is covered, in the colour of the longest: a million spans make no pattern that is not there.
+  // Boxes of a row. Boxes narrower than two pixels are drawn as columns of one pixel, with the share of the pixel's
+  // time that is covered as opacity and the color of the longest: a million spans produce no artificial patterns.
   drawRow(g, row, y) {
     const {start, end, name} = boxes, scale = this.width / (this.to - this.from), hits = this.wanted;
     const thin = new Columns(g, y, this);
@@ -235,7 +235,7 @@ const timeline = {
     }
     if (wide > 26) this.drawLabel(g, at, left, y, wide);
   },
-  // Merged spans: a lighter box filled by the share of its time that they took.
+  // Merged spans: a lighter box, filled by the share of its time that they took.
   drawMerged(g, left, y, wide, at) {
     const before = g.globalAlpha, free = Math.max(0, Math.min(1, 1 - boxes.busy[at])) * (ROW - 1);
     g.globalAlpha = before * 0.55;
@@ -315,7 +315,7 @@ timeline.draw = onceAFrame(() => {
   under.draw();
 });
 
-// ---- overview: how busy the lanes were over the whole run, and where the timeline looks ---------
+// ---- overview: how busy the lanes were over the whole run, and the visible range of the timeline -
 const overview = {
   bins: null,
   fill(n) {

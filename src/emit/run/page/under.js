@@ -1,4 +1,4 @@
-// under: charts below the lanes on the same time scale: what was sampled, and the program's own counters.
+// under: charts below the lanes on the same time scale: sampled metrics, and the program's own counters.
 const UNDER_ROW = 54, UNDER_MOST = 12;
 const METRICS = rowsOf(DATA.metrics);
 METRICS.forEach((row) => {
@@ -6,7 +6,7 @@ METRICS.forEach((row) => {
 });
 const COUNTERS =
   DATA.timeline.counters.map((row) => ({name: row.name, line: pointsOf(row.points)})).filter((row) => row.line.n > 0);
-// Two series that add up, such as user and system time: sampled together, else the first alone.
+// The sum of series such as user and system time, if they were sampled together; else the first one.
 function sumOf(lines) {
   const [first, ...others] = lines;
   const fits = others.every((line) => line.n === first.n && line.start[0] === first.start[0]);
@@ -18,7 +18,8 @@ function sumOf(lines) {
   made.high = made.max.reduce((most, one) => Math.max(most, one), 0);
   return made;
 }
-// What a process used, from several of its series: CPU as one more series, totals for its row in the table.
+// Resource usage of a process, from several of its series: CPU as an additional series, totals for its row in the
+// table.
 const processes = new Map();
 METRICS.filter((row) => row.subject === "process").forEach((row) => {
   const one = processes.get(row.key) || {key: row.key};
