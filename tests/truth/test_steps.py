@@ -121,8 +121,8 @@ def ranks_of(n, share, missed=0.025):
     return low, high
 
 
-def figures_of(report, finding):
-    [found] = [one for one in report["findings"] if one["id"] == finding]
+def figures_of(report, finding, title=""):
+    [found] = [one for one in report["findings"] if one["id"] == finding and one["title"].startswith(title)]
     return {figure["name"]: figure["value"] for figure in found["figures"]}
 
 
@@ -161,7 +161,7 @@ def test_steps_that_the_program_tells(truth, bench):
                   tail=[1e9 * spread(low[begin:], 0.95)[0] / spread(high[begin:], 0.5)[1],
                         1e9 * spread(high[begin:], 0.95)[1] / spread(low[begin:], 0.5)[0]])
     whole = (steps[-1][2] - steps[begin][1], steps[-1][3] - steps[begin][0])
-    operation = figures_of(done.json, "operation")
+    operation = figures_of(done.json, "operation", "step ")  # on a busy machine there is one of epochs, too
     check_figures(truth, operation, self=(sum(slept[begin:]), sum(high[begin:])), calls=[(90 - begin) * 1e9] * 2,
                   share=(1e9 * sum(slept[begin:]) / whole[1], 1e9 * sum(high[begin:]) / whole[0]))
     pages, samples = row["numbers"]
