@@ -199,9 +199,9 @@ static const tare__step_row train_steps[] = {
      .per_second = 244.9,
      .first_ns = 11.3 * MS,
      .rest_p50_ns = 4.01 * MS,
-     .slowest = {{11.3 * MS, 1.0 * MS, 0, true, 0},
-                 {6.1 * MS, 0.9 * S, 201, true, 0},
-                 {5.0 * MS, 1.1 * S, 0, false, 0}},
+     .slowest = {{11.3 * MS, 1.0 * MS, 0, true, false, 0},
+                 {6.1 * MS, 0.9 * S, 201, true, false, 0},
+                 {5.0 * MS, 1.1 * S, 0, false, false, 0}},
      .n_slowest = 3,
      .numbers = step_numbers,
      .n_numbers = 2},
@@ -218,7 +218,7 @@ static const tare__step_row train_epochs[] = {
      .per_second = 1.23,
      .first_ns = 0.83 * S,
      .rest_p50_ns = 0.805 * S,
-     .slowest = {{0.83 * S, 0.5 * MS, 0, true, 0}},
+     .slowest = {{0.83 * S, 0.5 * MS, 0, true, false, 0}},
      .n_slowest = 1},
 };
 static const tare__aggregate_row train_aggregates[] = {
