@@ -25,9 +25,9 @@ ROLLOUTS = """
     for _ in range(6):
         start = time.perf_counter()
         with torch.no_grad():
-            for _ in range(20):
+            for _ in range(60):
                 model(torch.randn(1, 16))
-                time.sleep(0.005)     # the environment
+                time.sleep(0.0015)    # the environment
         if began is not None:
             spent += time.perf_counter() - start
         for _ in range(20):
