@@ -8,6 +8,7 @@ import time
 
 import pytest
 import tare
+from tare.seeds import optimize
 
 import seed_fill as fill
 from seed_blocks import ROOT
@@ -208,7 +209,7 @@ def _untouched(model, before):
 def mixed_precision(snippet):
     """Applied where it is measured faster and as right as before; else the model stays, and the summary says why."""
     torch = fill.torch
-    reason = tare.seeds.optimize.half_error()
+    unfit = optimize.half_error()
     for reason, wins in ((lambda: torch.is_autocast_enabled("cpu"), True),
                          (lambda: not torch.is_autocast_enabled("cpu"), False)):
         model, batch = _seen(snippet, _waiting(reason)), fill.batch()
@@ -216,8 +217,8 @@ def mixed_precision(snippet):
         done = snippet.run(config=_config(use_mixed_precision=False), model=model, profile_summary={})
         applied, summary = done["summary"]["optimizations_applied"], done["summary"]
         assert done.lines == [f"Applied optimizations: {applied}"] and _untouched(model, before)
-        if reason:
-            assert summary["skipped"][0]["reason"] == reason and done["optimized_model"] is model
+        if unfit:
+            assert summary["skipped"][0]["reason"] == unfit and done["optimized_model"] is model
         elif wins:
             assert len(applied) == 1 and applied[0].startswith("Mixed precision")
             assert summary["details"][0]["speedup"] > 1.03
@@ -230,7 +231,7 @@ def mixed_precision(snippet):
     model = fill.model()  # never run: there is nothing to measure it on
     done = snippet.run(config=_config(), model=model, profile_summary={})
     assert done["optimized_model"] is model and done.lines == ["Applied optimizations: []"]
-    assert reason or "needs an input" in done["summary"]["advice"][0]["reason"]
+    assert unfit or "needs an input" in done["summary"]["advice"][0]["reason"]
 
 
 @check("001", "JIT Compilation", needs=TORCH)
@@ -238,7 +239,7 @@ def mixed_precision(snippet):
 def compiled(snippet):
     """Compiled, by dynamo's own count, where that is measured faster; otherwise the model stays as it is."""
     torch = fill.torch
-    reason = tare.seeds.optimize.compiler_error()
+    reason = optimize.compiler_error()
     model, batch = _seen(snippet, _waiting(torch.compiler.is_compiling)), fill.batch()
     done = snippet.run(config=_config(use_mixed_precision=False), model=model)
     summary = done["profiler"].model_optimizer.get_optimization_summary()

@@ -15,13 +15,13 @@ TORCH = ("torch",)
 
 
 def check(*key, needs):
-    """One thread, and a short look: those of others that spin on a busy machine are not what is tested."""
+    """One thread, and a short measurement: those of others that spin on a busy machine are not what is tested."""
     def decorate(function):
         @functools.wraps(function)
         def alone(snippet):
             from tare.seeds.model import _measure
             threads, setting = fill.torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")
-            look, _measure.SAMPLING_SECONDS = _measure.SAMPLING_SECONDS, 0.02
+            seconds, _measure.SAMPLING_SECONDS = _measure.SAMPLING_SECONDS, 0.02
             fill.torch.set_num_threads(1)
             os.environ["OMP_NUM_THREADS"] = "1"  # of what the snippet starts
             try:
