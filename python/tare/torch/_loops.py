@@ -83,10 +83,20 @@ def _compare(often, now):
     return _APART if inner and outer else _OUTER if inner else _INNER if outer else _SAME
 
 
+def _parameters(module, found):
+    """The first ones of a module and its children, without a call of its methods, which may be the program's own."""
+    held = _core.torch_dict_of(module) or {}
+    found += [p for p in (held.get("_parameters") or {}).values() if p is not None and p.requires_grad]
+    for child in (held.get("_modules") or {}).values():
+        if child is not None and len(found) < _PARAMETERS:
+            _parameters(child, found)
+    return found
+
+
 def _changed(model):
     """1: parameters or their gradients were replaced since the last call, and not by an optimizer."""
     global _seen
-    held = [p for _, p in zip(range(_PARAMETERS), model.parameters()) if p.requires_grad]
+    held = _parameters(model, [])
     versions = tuple(p._version for p in held)
     (known, before), _seen = _seen, (weakref.ref(model), versions)
     if known() is not model or not held:
