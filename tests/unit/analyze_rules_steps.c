@@ -114,7 +114,7 @@ static void slow_steps_at_equal_distances(void **state)
 static void slow_steps_at_no_distances(void **state)
 {
     (void)state;
-    static const uint64_t indexes[][4] = {{64, 16, 64, 16}, {51, 51, 13, 13}, {120, 84, 12, 12}};
+    static const uint64_t indexes[][4] = {{64, 16, 64, 16}, {51, 51, 13, 13}, {120, 84, 12, 12}, {129, 114, 109, 104}};
     for (size_t k = 0; k < TARE__COUNT_OF(indexes); k++) {
         world *w = world_new();
         tare__step_row *row = add_steps(w, 400, 0.01, 0.01, 0.6);

@@ -121,7 +121,9 @@ static uint64_t distance_of(const slow *slow, const tare__step_row *row)
         divisor = common_divisor(divisor, index > known[0] ? index - known[0] : known[0] - index);
     }
     bool all = n >= 3 && divisor && row->job_count / divisor <= n + 1;
-    return divisor >= 5 && (all || n >= TARE__SLOWEST - 1) ? divisor : 0;
+    /* If every 20th step is slow, so is the 95th percentile. */
+    bool usual = divisor <= 20 ? row->each.p95_ns > least : divisor > 100 || row->each.p99_ns > least;
+    return divisor >= 5 && (all || (n >= TARE__SLOWEST - 1 && usual)) ? divisor : 0;
 }
 
 static void say_slow_ones(findings *out, tare__finding *finding, const slow *slow, double median_ns)
