@@ -734,3 +734,43 @@ def test_an_optimizer_that_never_steps_takes_no_time(bench, way):
     done = bench.measured(NEVER_STEPS, way)
     found = [one for one in done.json["findings"] if one["id"] == "unfused-optimizer"]
     assert len(found) == (way == "used")
+
+
+# Workers have their first batches ready before the program asks for one, so that it waits for nothing but their start
+# and end. The first of all may be part of startup.
+RESTARTS = """
+import json, time, torch
+from torch.utils.data import DataLoader, TensorDataset
+torch.set_num_threads(1)
+loader = DataLoader(TensorDataset(torch.ones(400, 16)), num_workers=2)
+model = torch.nn.Linear(16, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+took, clock = [], time.perf_counter
+for epoch in range(12):
+    before = clock()
+    batches = iter(loader)
+    started = clock() - before
+    time.sleep(0.1)
+    for _ in range(4):
+        (batch,) = next(batches)
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+        time.sleep(0.01)
+    before = clock()
+    del batches
+    took.append(started + clock() - before)
+print(json.dumps(took))
+"""
+
+
+def test_workers_that_are_started_anew(truth, bench):
+    pytest.importorskip("torch", reason="torch is not installed for this Python")
+    done = bench.measured(RESTARTS)
+    took = json.loads(done.out)
+    figures = figures_of(done.json, "worker-restarts")
+    begin = max(done.json["phases"]["warm_up_steps"] // 4, 1)
+    starting = (1e9 * sum(took[begin + 1:]), 1e9 * sum(took[begin - 1:]))
+    phase = done.json["phases"]["steady_state"]
+    steady = (phase["to_ns"] - phase["from_ns"]) / 1e9
+    check_figures(truth, figures, starting=starting, share=(starting[0] / steady, starting[1] / steady))
