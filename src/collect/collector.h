@@ -292,6 +292,7 @@ void tare__program_note(tare__collector *collector, pid_t pid); /* it records, o
 uint32_t tare__orphans_of(const tare__collector *collector, const tare__sampled_process *list, size_t count);
 bool tare__runs_recorded_program(const tare__collector *collector, pid_t pid);
 void tare__source_free(tare__source *source);
+bool tare__source_in_use(tare__collector *collector, const tare__source *source);
 tare__stream *tare__source_stream(tare__collector *collector, tare__source *source, const tare__chunk *chunk);
 void tare__source_grow(tare__collector *collector, tare__source *source);
 /* False: the ring is not valid any more, or cannot be opened now. */

@@ -471,7 +471,7 @@ static void save(salvaging *state, tare__salvaged *result)
     tare__sources_find(collector);
     for (uint32_t i = 0; i < collector->source_count; i++) {
         take_up(state, collector->sources[i]);
-        collector->sources[i]->lives = tare__ring_in_use(collector->sources[i]->fd);
+        collector->sources[i]->lives = tare__source_in_use(collector, collector->sources[i]);
         result->alive += collector->sources[i]->lives;
     }
     if (state->failed) {

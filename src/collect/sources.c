@@ -155,6 +155,15 @@ static void close_ring(tare__collector *collector, const tare__source *source, i
     take_reserve_back(collector);
 }
 
+bool tare__source_in_use(tare__collector *collector, const tare__source *source)
+{
+    int fd = open_ring(collector, source);
+    /* Without a descriptor only the process can be asked: wrong at worst towards "in use", which removes nothing. */
+    bool lives = fd >= 0 ? tare__ring_in_use(fd) : tare__process_runs(source->ring->pid);
+    close_ring(collector, source, fd);
+    return lives;
+}
+
 /* State letter, threads and start time, as the kernel has them; false: it cannot be asked. */
 static bool ask_proc(pid_t pid, char *state, int *threads, uint64_t *start_time)
 {

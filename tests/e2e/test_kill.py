@@ -126,8 +126,9 @@ def test_killed_at_random_moments(tmp_path, whom):
     assert not failures, f"{len(failures)} of {times} failed (TARE_SEED={SEED}): {failures[:3]}"
 
 
-def test_a_program_that_lives_on_can_be_read_again(bench):
-    """The collector is dead, the program is not: its folder stays until it is."""
+@pytest.mark.parametrize("descriptors", [None, 7, 10])
+def test_a_program_that_lives_on_can_be_read_again(bench, descriptors):
+    """The collector is dead, the program is not: its folder stays until it is, however few files may be open."""
     ledger_path, trace = bench.folder / "ledger", bench.folder / "t.tare"
     process = bench.start(TARE, "run", "-q", "-o", trace, "--", VICTIMS / "ticker", ledger_path, 1000, 60000,
                           start_new_session=True)
@@ -138,8 +139,9 @@ def test_a_program_that_lives_on_can_be_read_again(bench):
     process.wait(PATIENCE)
     try:
         first = ledger(ledger_path)[-1][0]
-        done = bench.report(session, "--events")
-        assert "is still running" in done.err and session.exists()
+        few = ["prlimit", f"--nofile={descriptors}"] if descriptors else []
+        done = bench.call(*few, TARE, "report", "--events", session)
+        assert done.status == 0 and "is still running" in done.err and session.exists()
         seen = [int(event.extras["value"]) for event in bench.events(trace) if event.kind == "counter"]
         assert seen[-1] >= first and seen == list(range(1, len(seen) + 1))
         time.sleep(0.05)
