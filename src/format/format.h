@@ -8,6 +8,7 @@
 #include "file.h"
 #include "metrics.h"
 #include "codec.h"
+#include "stacks.h"
 #include "writer.h"
 
 #endif

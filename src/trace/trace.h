@@ -151,6 +151,26 @@ typedef struct tare__trace_fact {
     double first, last, sum, min, max; /* of the values; NaN: none */
 } tare__trace_fact;
 
+/* Sampled stacks: numbers from 1, as in the file. */
+typedef struct tare__trace_function {
+    uint32_t kind; /* tare__frame_kind; others are unknown */
+    uint32_t first_line;
+    const char *name, *file; /* NUL terminated; the file may be "" */
+} tare__trace_function;
+
+typedef struct tare__trace_stack {
+    uint32_t caller;   /* a smaller number, or 0: none */
+    uint32_t function; /* 0: not in the file (a damaged block) */
+    uint64_t line;     /* offset in the object for native frames */
+} tare__trace_stack;
+
+typedef struct tare__trace_thread {
+    int64_t pid, tid;
+    uint64_t start_time;
+    const char *name;
+    bool main;
+} tare__trace_thread;
+
 const tare__trace_run *tare__trace_run_of(const tare__trace *trace);
 const tare__trace_end *tare__trace_end_of(const tare__trace *trace);
 /* In order of appearance. The pointer is valid until the next call of next or prescan. */
@@ -163,6 +183,17 @@ const tare__trace_series *tare__trace_series_at(const tare__trace *trace, uint32
 const tare__trace_fact *tare__trace_facts(const tare__trace *trace, size_t *n);
 const char *tare__trace_fact_text(const tare__trace *trace, uint32_t id); /* NULL: none, or not the text of a fact */
 bool tare__trace_fact_is(const tare__trace *trace, const tare__trace_fact *fact, const char *key);
+/* NULL: no such number, or its block is damaged. `n`: the largest number. */
+const tare__trace_function *tare__trace_function_at(const tare__trace *trace, uint32_t number);
+const tare__trace_stack *tare__trace_stack_at(const tare__trace *trace, uint32_t number);
+const tare__trace_thread *tare__trace_thread_at(const tare__trace *trace, uint32_t number);
+uint32_t tare__trace_function_count(const tare__trace *trace);
+uint32_t tare__trace_stack_count(const tare__trace *trace);
+uint32_t tare__trace_thread_count(const tare__trace *trace);
+/* The samples of a STACK_SAMPLES block, valid until the next call; numbers without a row in the tables are set to 0.
+ * 0, TARE_E_INPUT if the codec rejects it, or TARE_E_MEMORY. */
+int tare__trace_stack_samples(tare__trace *trace, const tare__trace_block *block, const tare__stack_sample **samples,
+                              uint32_t *n);
 /* By number or id; NULL if not recorded in the file. */
 const tare__trace_process *tare__trace_process_at(const tare__trace *trace, uint32_t number);
 const tare__trace_stream *tare__trace_stream_at(const tare__trace *trace, uint32_t id);
