@@ -3,6 +3,7 @@
  * Must not know how anything is measured. */
 #define _GNU_SOURCE
 #include "cli.h"
+#include "dump.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,21 +15,27 @@
 #define ME "tare attach"
 #define KERNEL_THREAD 0x00200000u /* PF_KTHREAD, among the flags of /proc/PID/stat */
 
-enum { ATTACH_FOR };
+enum { ATTACH_FOR, ATTACH_DUMP };
 
 static const tare__cli_option attach_options[] = {
     TARE__RECORDING_OPTIONS,
     {"duration", 0, "TIME", "stop after this time (30s, 5m)", ATTACH_FOR},
+    {"dump", 0, NULL, "print the Python call stack of every thread once, and record nothing", ATTACH_DUMP},
 };
 
 typedef struct attach_settings {
     tare__cli_recording recording;
     tare__attach_options attach;
+    bool dump;
 } attach_settings;
 
 static int take_attach_option(void *context, int key, const char *argument, tare__error *error)
 {
     attach_settings *settings = context;
+    if (key == ATTACH_DUMP) {
+        settings->dump = true;
+        return 0;
+    }
     if (key == ATTACH_FOR)
         return tare__parse_duration(argument, "--duration", &settings->attach.for_ns, error);
     return tare__cli_recording_take(&settings->recording, key, argument, error);
@@ -75,6 +82,7 @@ static void copy_settings(attach_settings *settings)
     attach->last_ns = from->last_ns;
     attach->interval_ns = from->interval_ns;
     attach->samplers_left_out = from->samplers_left_out;
+    attach->stack_interval_ns = from->stack_interval_ns;
     attach->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 
@@ -111,6 +119,18 @@ static int attach(attach_settings *settings, tare__run_result *result, tare__err
     return tare__attach(&settings->attach, result, error);
 }
 
+static int dump(pid_t pid)
+{
+    tare__error error = {""};
+    tare__text text = {0};
+    int status = tare__cli_dump(pid, &text, &error);
+    if (status)
+        tare__cli_say(ME, "%s", error.text[0] ? error.text : tare_status_text(status));
+    int printed = tare__cli_print(&text);
+    tare__text_free(&text);
+    return status ? exit_status_of(status) : printed;
+}
+
 static int attach_main(int argc, char **argv)
 {
     tare__error error = {""};
@@ -121,6 +141,8 @@ static int attach_main(int argc, char **argv)
         return tare__cli_usage(ME, &error);
     if (words.help)
         return tare__cli_print_help(&tare__cli_attach);
+    if (settings.dump)
+        return dump(settings.attach.pid);
     settings.attach.on_progress = on_progress;
     settings.attach.context = &settings;
     static tare__run_result result; /* large: not on the stack */

@@ -16,6 +16,7 @@
 #include "views.h"
 
 #define INTERVAL_MAX_NS 60000000000u
+#define STACKS_MAX      10000.0
 #define CARBON_MAX      10000.0 /* g/kWh: ten times the highest carbon intensity of any grid */
 
 /* In the order of their options. */
@@ -68,6 +69,16 @@ static int take_without(tare__cli_recording *recording, const char *argument, ta
     return 0;
 }
 
+static int take_stacks(tare__cli_recording *recording, const char *argument, tare__error *error)
+{
+    char *end;
+    double rate = strtod(argument, &end);
+    if (end == argument || *end || !(rate >= 1) || rate > STACKS_MAX)
+        return tare__fail(error, TARE_E_USAGE, "--stacks: '%.64s' is not a rate from 1 to 10000 per second", argument);
+    recording->stack_interval_ns = (uint64_t)(1e9 / rate);
+    return 0;
+}
+
 static int take_carbon(tare__cli_recording *recording, const char *argument, tare__error *error)
 {
     char *end;
@@ -93,6 +104,8 @@ int tare__cli_recording_take(tare__cli_recording *recording, int key, const char
     case TARE__RECORDING_LAST: return tare__parse_duration(argument, "--last", &recording->last_ns, error);
     case TARE__RECORDING_INTERVAL: return take_interval(recording, argument, error);
     case TARE__RECORDING_WITHOUT: return take_without(recording, argument, error);
+    case TARE__RECORDING_STACKS: return take_stacks(recording, argument, error);
+    case TARE__RECORDING_NO_STACKS: recording->stack_interval_ns = TARE__RUN_NO_SAMPLES; return 0;
     case TARE__RECORDING_CARBON: return take_carbon(recording, argument, error);
     case TARE__RECORDING_TAG: return tare__cli_keep_take_tags(&recording->keeping, argument, error);
     case TARE__RECORDING_STORE: return tare__cli_take_text("store", argument, &recording->keeping.store, error);

@@ -20,6 +20,8 @@ enum {
     TARE__RECORDING_READABLE,
     TARE__RECORDING_INTERVAL,
     TARE__RECORDING_WITHOUT,
+    TARE__RECORDING_STACKS,
+    TARE__RECORDING_NO_STACKS,
     TARE__RECORDING_CARBON,
     TARE__RECORDING_RULES,
     TARE__RECORDING_LIVE,
@@ -52,6 +54,9 @@ enum {
         {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)", TARE__RECORDING_INTERVAL},      \
         {"disable", 0, "LIST", "samplers to disable, separated by commas: process, system, container, power, nvml",   \
          TARE__RECORDING_WITHOUT},                                                                                    \
+        {"stacks", 0, "HZ", "call stacks of Python programs per second, from 1 to 10000 (default 100)",               \
+         TARE__RECORDING_STACKS},                                                                                     \
+        {"no-stacks", 0, NULL, "do not sample call stacks", TARE__RECORDING_NO_STACKS},                               \
         {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},                         \
         {"rules", 0, "FILE", "add findings from user-defined rules", TARE__RECORDING_RULES},                          \
         {"live", 0, NULL, "show a status line while the program runs (terminal only)", TARE__RECORDING_LIVE},         \
@@ -83,7 +88,7 @@ void tare__cli_live_end(tare__cli_live *live); /* removes the line */
 typedef struct tare__cli_recording {
     const char *output, *rules_file;
     bool overwrite, quiet, readable, wants_live;
-    uint64_t max_bytes, last_ns, interval_ns;
+    uint64_t max_bytes, last_ns, interval_ns, stack_interval_ns;
     uint32_t samplers_left_out;
     double carbon_g_per_kwh;
     const char *views[TARE__RECORDING_VIEWS]; /* output path; NULL: not wanted */

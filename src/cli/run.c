@@ -140,6 +140,7 @@ static void copy_settings(run_settings *settings)
     run->last_ns = from->last_ns;
     run->interval_ns = settings->no_sampling ? TARE__RUN_NO_SAMPLES : from->interval_ns;
     run->samplers_left_out = from->samplers_left_out;
+    run->stack_interval_ns = settings->no_sampling ? TARE__RUN_NO_SAMPLES : from->stack_interval_ns;
     run->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 

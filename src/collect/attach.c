@@ -115,7 +115,9 @@ static void attend(attached *at)
     while (!at->ended && !at->asked && !time_is_up(at)) {
         wait_for_tick(at);
         tare__collector_tick(collector);
-        if (tare__sampling_tick(collector, false))
+        bool sampled = tare__sampling_tick(collector, false);
+        tare__stacks_tick(collector, sampled);
+        if (sampled)
             tare__run_tell_progress(collector, at->options->on_progress, at->options->context, at->since_ns);
     }
     tare__sampling_tick(collector, true);
@@ -138,7 +140,9 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
     }
     if (status == 0) {
         tare__sampling_options sampling = {options->pid, options->interval_ns, options->samplers_left_out};
+        tare__stack_options stacks = {options->pid, options->stack_interval_ns};
         tare__sampling_open(&collector, &sampling);
+        tare__stacks_open(&collector, &stacks);
         if (tare__writer_settle(&collector.writer) == 0)
             tare__folder_named(&collector.folder);
         attend(&at);

@@ -350,7 +350,7 @@ static void tell_sampling(tare__collector *collector, tare__text *fields)
 {
     if (collector->sampling.samples && collector->sampling.set) {
         tare__sample_cost cost = tare__sample_cost_of(collector->sampling.set);
-        tare__field_number(fields, TARE__FIELD_SAMPLER_CPU, cost.cpu_ns);
+        tare__field_number(fields, TARE__FIELD_SAMPLER_CPU, cost.cpu_ns + collector->stack_cpu_ns);
         if (cost.longest_ns > collector->sampling.interval_ns)
             tare__field_number(fields, TARE__FIELD_STRETCHED, cost.longest_ns);
     }
@@ -489,6 +489,7 @@ void tare__collector_finish(tare__collector *collector, int exit_status, int sig
     if (!collector->salvaging)
         sync_clock(collector, true);
     tare__sampling_flush(collector);
+    tare__stacks_finish(collector);
     tare__tree_tell(collector);
     rotate(collector, true);
     write_end(collector, exit_status, signal, left_running);

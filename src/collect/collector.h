@@ -141,6 +141,12 @@ typedef struct tare__sampling_options {
     uint32_t left_out;
 } tare__sampling_options;
 
+typedef struct tare__stack_thread_state tare__stack_thread_state;
+typedef struct tare__stack_options {
+    pid_t target;
+    uint64_t interval_ns; /* 0: the default; TARE__RUN_NO_SAMPLES */
+} tare__stack_options;
+
 /* What the kernel reports for the direct child and the children it waited for. */
 typedef struct tare__child_usage {
     bool known;
@@ -233,6 +239,8 @@ typedef struct tare__collector {
     uint32_t *entry_of;  /* index in the samplers' list to index in `processes` + 1 */
     size_t entry_of_room;
     tare__sampling sampling;
+    tare__stack_thread_state *stacks; /* NULL: no stack sampling */
+    uint64_t stack_cpu_ns; /* of its thread, once it has ended */
     tare__child_usage child;
     bool oom_killed;
     int reserve[TARE__RESERVE_FDS]; /* descriptors + 1 that samplers cannot take; 0: lent, or none */
@@ -321,6 +329,11 @@ bool tare__sampling_tick(tare__collector *collector, bool last);
 void tare__sampling_flush(tare__collector *collector); /* writes the collected values as blocks */
 bool tare__sampling_oom(const tare__collector *collector, bool killed); /* killed: by SIGKILL */
 void tare__sampling_free(tare__collector *collector);
+/* stacks.c */
+void tare__stacks_open(tare__collector *collector, const tare__stack_options *options);
+/* Takes over finished blocks; `fresh_list`: passes on the samplers' list of processes. */
+void tare__stacks_tick(tare__collector *collector, bool fresh_list);
+void tare__stacks_finish(tare__collector *collector); /* ends the thread and writes what is left */
 /* tree.c */
 void tare__tree_update(tare__collector *collector); /* updates the processes from the samplers' list */
 void tare__process_joined(tare__collector *collector, pid_t pid);

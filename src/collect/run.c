@@ -150,7 +150,9 @@ static void attend(running *run)
     for (;;) {
         wait_for_tick(run);
         tare__collector_tick(run->collector);
-        if (tare__sampling_tick(run->collector, false))
+        bool sampled = tare__sampling_tick(run->collector, false);
+        tare__stacks_tick(run->collector, sampled);
+        if (sampled)
             tare__run_tell_progress(run->collector, run->options->on_progress, run->options->context, run->since_ns);
         if (!run->ended)
             continue;
@@ -203,7 +205,7 @@ void tare__run_fill_totals(const tare__collector *collector, tare__run_result *r
     result->collector_cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
     if (collector->sampling.set && collector->sampling.samples) {
         tare__sample_cost cost = tare__sample_cost_of(collector->sampling.set);
-        result->sampler_cpu_ns = cost.cpu_ns;
+        result->sampler_cpu_ns = cost.cpu_ns + collector->stack_cpu_ns;
         result->stretched_ns = cost.longest_ns > collector->sampling.interval_ns ? cost.longest_ns : 0;
     }
     result->oom_killed = collector->oom_killed;
@@ -347,7 +349,9 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
             tare__folder_named(&collector.folder);
         tare__program_note(&collector, run.child.pid);
         tare__sampling_options sampling = {run.child.pid, options->interval_ns, options->samplers_left_out};
+        tare__stack_options stacks = {run.child.pid, options->stack_interval_ns};
         tare__sampling_open(&collector, &sampling);
+        tare__stacks_open(&collector, &stacks);
         attend(&run);
         fill_result(&run, result);
         tell_left_behind(&run);

@@ -37,6 +37,8 @@ typedef enum tare__thread_state {
     TARE__STATE_COUNT = 12
 } tare__thread_state;
 
+const char *tare__thread_state_words(unsigned state); /* "waiting for a lock" */
+
 #define TARE__SAMPLE_HAS_GIL 1u
 #define TARE__SAMPLE_IN_GC 2u
 #define TARE__SAMPLE_TORN 4u   /* the stack changed while it was read: `stack` is 0, the rest is valid */

@@ -56,6 +56,9 @@ typedef struct tare__python_thread {
  * close it; TARE_E_PERMISSION. */
 int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error);
 
+/* Whether a thread that waits on the futex at this address waits for the interpreter lock. */
+bool tare__python_is_gil(const tare__python *python, uint64_t address);
+
 typedef struct tare__python_cost {
     uint64_t samples, torn; /* threads read, and those discarded */
     uint64_t calls;         /* system calls */

@@ -1,0 +1,237 @@
+/* stacks: samples call stacks on a thread of its own, so that neither draining nor sampling waits for the other, and
+ * hands over complete blocks.
+ * Two threads: everything they share is under one mutex. Must not know how stacks are read. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "collector.h"
+#include "sample/stacks.h"
+
+#define BUDGET 0.02          /* of one core, at the default rate */
+#define BUDGET_ASKED 0.5     /* where a rate was requested */
+#define READY_MAX (16u << 20) /* bytes of blocks that wait for the collector */
+#define SECOND_NS 1000000000u
+
+struct tare__stack_thread_state {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    /* under the mutex */
+    bool stop;
+    tare__text ready; /* complete blocks */
+    uint64_t lost;    /* samples in blocks that could not be handed over */
+    tare__stack_target *targets;
+    size_t target_count, target_room;
+    bool targets_fresh;
+    /* of the sampling thread; the collector's again when that has ended */
+    tare__stacks *stacks;
+    tare__stack_sampler *sampler;
+    tare__squeezer *squeezer;
+    tare__text block;
+    tare__stack_target *own_targets;
+    size_t own_room;
+    uint64_t interval_ns, longest_ns, cpu_ns, sealed_ns, passes, late;
+    double budget;
+    uint32_t clock; /* of the session */
+    uint32_t jitter;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec at;
+    clock_gettime(clock, &at);
+    return (uint64_t)at.tv_sec * SECOND_NS + (uint64_t)at.tv_nsec;
+}
+
+/* ---- the sampling thread ----------------------------------------------------------------------------------- */
+
+static void seal(void *context)
+{
+    tare__stack_thread_state *state = context;
+    uint32_t pending = tare__stacks_pending(state->stacks);
+    tare__text_clear(&state->block);
+    if (tare__stacks_seal(state->stacks, state->squeezer, &state->block) != 0 || state->block.length == 0)
+        return;
+    pthread_mutex_lock(&state->mutex);
+    if (state->ready.length + state->block.length <= READY_MAX)
+        tare__text_append(&state->ready, state->block.data, state->block.length);
+    else
+        state->lost += pending;
+    pthread_mutex_unlock(&state->mutex);
+}
+
+/* Sampling at fixed times would see a program that works in the same rhythm always at the same place. */
+static uint64_t scattered(tare__stack_thread_state *state, uint64_t interval_ns)
+{
+    state->jitter = state->jitter * 1664525u + 1013904223u;
+    return interval_ns - interval_ns / 8 + (uint64_t)(state->jitter >> 8) * (interval_ns / 4) / (1u << 24);
+}
+
+/* True: it is time for a pass; false: the thread is to end. */
+static bool wait_until(tare__stack_thread_state *state, uint64_t due_ns)
+{
+    struct timespec due = {(time_t)(due_ns / SECOND_NS), (long)(due_ns % SECOND_NS)};
+    bool fresh = false;
+    size_t n = 0;
+    pthread_mutex_lock(&state->mutex);
+    while (!state->stop && pthread_cond_timedwait(&state->wake, &state->mutex, &due) == 0)
+        ;
+    bool go_on = !state->stop;
+    if (state->targets_fresh && tare__array_fit(&state->own_targets, &state->own_room, state->target_count,
+                                                sizeof *state->own_targets)) {
+        n = state->target_count;
+        if (n)
+            memcpy(state->own_targets, state->targets, n * sizeof *state->own_targets);
+        fresh = true;
+        state->targets_fresh = false;
+    }
+    pthread_mutex_unlock(&state->mutex);
+    if (fresh)
+        tare__stack_sampler_watch(state->sampler, state->own_targets, n);
+    return go_on;
+}
+
+static void *sample(void *context)
+{
+    tare__stack_thread_state *state = context;
+    prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+    prctl(PR_SET_NAME, "tare stacks", 0ul, 0ul, 0ul);
+    uint64_t due = clock_ns(CLOCK_MONOTONIC), interval = state->interval_ns;
+    double cost = 0;
+    while (wait_until(state, due)) {
+        uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        tare__stack_sampler_pass(state->sampler, tare__clock_ticks(state->clock), now, interval);
+        if (now - state->sealed_ns >= TARE__SEAL_NS) {
+            seal(state);
+            state->sealed_ns = now;
+        }
+        state->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        cost += 0.1 * ((double)(state->cpu_ns - cpu) - cost);
+        interval = cost / state->budget > (double)state->interval_ns ? (uint64_t)(cost / state->budget)
+                                                                      : state->interval_ns;
+        state->longest_ns = interval > state->longest_ns ? interval : state->longest_ns;
+        state->passes++;
+        due += scattered(state, interval);
+        uint64_t end = clock_ns(CLOCK_MONOTONIC);
+        if (due < end) {
+            state->late++;
+            due = end;
+        }
+    }
+    seal(state);
+    state->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    return NULL;
+}
+
+/* ---- the collector's side ---------------------------------------------------------------------------------- */
+
+static void free_state(tare__stack_thread_state *state)
+{
+    tare__stack_sampler_free(state->sampler);
+    tare__stacks_free(state->stacks);
+    tare__squeezer_free(state->squeezer);
+    tare__text_free(&state->block);
+    tare__text_free(&state->ready);
+    free(state->targets);
+    free(state->own_targets);
+    free(state);
+}
+
+/* Signals are the collector's. */
+static bool start(tare__stack_thread_state *state)
+{
+    sigset_t all, before;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&state->mutex, NULL);
+    pthread_cond_init(&state->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&state->thread, NULL, sample, state) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+void tare__stacks_open(tare__collector *collector, const tare__stack_options *options)
+{
+    if (options->interval_ns == TARE__RUN_NO_SAMPLES)
+        return;
+    tare__stack_thread_state *state = calloc(1, sizeof *state);
+    if (!state)
+        return;
+    state->interval_ns = options->interval_ns ? options->interval_ns : TARE__STACK_INTERVAL_NS;
+    state->budget = options->interval_ns ? BUDGET_ASKED : BUDGET;
+    state->clock = collector->folder.page->clock;
+    state->stacks = tare__stacks_new();
+    state->squeezer = tare__squeezer_new();
+    state->sampler = state->stacks ? tare__stack_sampler_new(state->stacks, seal, state) : NULL;
+    state->sealed_ns = clock_ns(CLOCK_MONOTONIC);
+    state->jitter = (uint32_t)state->sealed_ns;
+    tare__stack_target first = {.pid = options->target};
+    if (!state->sampler || !state->squeezer ||
+        !tare__array_fit(&state->targets, &state->target_room, 1, sizeof first)) {
+        free_state(state);
+        return;
+    }
+    state->targets[0] = first;
+    state->target_count = 1;
+    state->targets_fresh = true;
+    if (start(state)) {
+        collector->stacks = state;
+        return;
+    }
+    tare__text_string(&collector->notes, "call stacks were not sampled: no thread could be started\n");
+    free_state(state);
+}
+
+void tare__stacks_tick(tare__collector *collector, bool fresh_list)
+{
+    tare__stack_thread_state *state = collector->stacks;
+    size_t count = 0, n = 0;
+    if (!state)
+        return;
+    const tare__sampled_process *list =
+        fresh_list && collector->sampling.set ? tare__sample_processes(collector->sampling.set, &count) : NULL;
+    tare__text_clear(&collector->block);
+    pthread_mutex_lock(&state->mutex);
+    if (list && tare__array_fit(&state->targets, &state->target_room, count, sizeof *state->targets)) {
+        for (size_t i = 0; i < count; i++)
+            if (list[i].alive)
+                state->targets[n++] = (tare__stack_target){list[i].pid, list[i].start_time};
+        state->target_count = n;
+        state->targets_fresh = true;
+    }
+    if (state->ready.length)
+        tare__text_append(&collector->block, state->ready.data, state->ready.length);
+    tare__text_clear(&state->ready);
+    pthread_mutex_unlock(&state->mutex);
+    if (collector->block.length)
+        tare__writer_append(&collector->writer, &collector->block);
+}
+
+void tare__stacks_finish(tare__collector *collector)
+{
+    tare__stack_thread_state *state = collector->stacks;
+    if (!state)
+        return;
+    pthread_mutex_lock(&state->mutex);
+    state->stop = true;
+    pthread_cond_signal(&state->wake);
+    pthread_mutex_unlock(&state->mutex);
+    pthread_join(state->thread, NULL);
+    tare__stacks_tick(collector, false);
+    collector->stacks = NULL;
+    collector->stack_cpu_ns = state->cpu_ns;
+    tare__text_string(&collector->notes, tare__stack_sampler_problems(state->sampler));
+    uint64_t refused = tare__stacks_refused(state->stacks) + state->lost;
+    if (refused)
+        tare__text_format(&collector->notes, "%llu call stacks could not be kept\n", (unsigned long long)refused);
+    free_state(state);
+}

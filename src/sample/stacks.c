@@ -1,0 +1,391 @@
+/* stacks: passes over the threads of all Python processes of a run: stack and state of each, as samples of a trace.
+ * One thread owns a sampler. Must not know when passes are due, or how samples are written. */
+#define _GNU_SOURCE
+#include "stacks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+#include "python.h"
+#include "state.h"
+#include "tare.h"
+
+#define SOON_NS 2000000u     /* an interpreter that is starting */
+#define SOON_MAX_NS 100000000u
+#define LATER_NS 50000000u   /* a process that is not Python may become one by exec or dlopen */
+#define LATER_MAX_NS 1000000000u
+#define PROBLEMS_MAX 5u
+
+typedef struct sampled_thread {
+    uint64_t ident;
+    pid_t tid;
+    uint32_t number; /* in the file; 0: refused */
+    uint32_t pass;   /* the last one that saw it */
+    uint32_t stack;
+    bool known;      /* the totals below */
+    uint64_t seen_ns, cpu_ns, queue_ns;
+    tare__thread_reader *reader; /* NULL: its tid is unknown */
+} sampled_thread;
+
+typedef struct sampled_process {
+    pid_t pid;
+    uint64_t start_time;
+    tare__python *python; /* NULL: not, or not yet, Python */
+    uint64_t try_ns, pause_ns;
+    uint64_t seen_ns;
+    bool counted, listed;
+    uint32_t *functions; /* by code number: number in the file; 0: not asked for yet */
+    size_t function_room;
+    sampled_thread *threads;
+    size_t thread_count, thread_room;
+} sampled_process;
+
+struct tare__stack_sampler {
+    tare__stacks *stacks;
+    void (*full)(void *context);
+    void *context;
+    sampled_process **processes;
+    size_t process_count, process_room;
+    uint32_t pass;
+    uint32_t left_out, collecting; /* numbers of the two notes; 0: not used yet */
+    tare__stack_counts counts;
+    tare__text problems;
+    uint32_t problem_count;
+};
+
+tare__stack_sampler *tare__stack_sampler_new(tare__stacks *stacks, void (*full)(void *context), void *context)
+{
+    tare__stack_sampler *sampler = calloc(1, sizeof *sampler);
+    if (sampler) {
+        sampler->stacks = stacks;
+        sampler->full = full;
+        sampler->context = context;
+    }
+    return sampler;
+}
+
+/* ---- processes --------------------------------------------------------------------------------------------- */
+
+/* What was read of it is over: it has ended, or has become another program. */
+static void let_go(sampled_process *process)
+{
+    for (size_t i = 0; i < process->thread_count; i++)
+        tare__thread_close(process->threads[i].reader);
+    tare__python_close(process->python);
+    free(process->threads);
+    free(process->functions);
+    process->python = NULL;
+    process->threads = NULL;
+    process->functions = NULL;
+    process->thread_count = process->thread_room = process->function_room = 0;
+}
+
+void tare__stack_sampler_free(tare__stack_sampler *sampler)
+{
+    if (!sampler)
+        return;
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        let_go(sampler->processes[i]);
+        free(sampler->processes[i]);
+    }
+    free(sampler->processes);
+    tare__text_free(&sampler->problems);
+    free(sampler);
+}
+
+static sampled_process *find_process(const tare__stack_sampler *sampler, const tare__stack_target *target)
+{
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        sampled_process *process = sampler->processes[i];
+        if (process->pid == target->pid && (!target->start_time || !process->start_time ||
+                                            process->start_time == target->start_time))
+            return process;
+    }
+    return NULL;
+}
+
+static sampled_process *add_process(tare__stack_sampler *sampler, pid_t pid)
+{
+    sampled_process *process = calloc(1, sizeof *process);
+    if (!process || !tare__array_fit(&sampler->processes, &sampler->process_room, sampler->process_count + 1,
+                                     sizeof(sampled_process *))) {
+        free(process);
+        return NULL;
+    }
+    process->pid = pid;
+    process->pause_ns = SOON_NS;
+    sampler->processes[sampler->process_count++] = process;
+    return process;
+}
+
+void tare__stack_sampler_watch(tare__stack_sampler *sampler, const tare__stack_target *targets, size_t n)
+{
+    for (size_t i = 0; i < sampler->process_count; i++)
+        sampler->processes[i]->listed = false;
+    for (size_t i = 0; i < n; i++) {
+        sampled_process *process = find_process(sampler, &targets[i]);
+        if (!process)
+            process = add_process(sampler, targets[i].pid);
+        if (!process)
+            continue; /* out of memory: with the next list */
+        process->start_time = targets[i].start_time ? targets[i].start_time : process->start_time;
+        process->listed = true;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        sampled_process *process = sampler->processes[i];
+        if (process->listed) {
+            sampler->processes[kept++] = process;
+            continue;
+        }
+        let_go(process);
+        free(process);
+    }
+    sampler->process_count = kept;
+}
+
+static void note_problem(tare__stack_sampler *sampler, const sampled_process *process, const char *why)
+{
+    if (sampler->problem_count++ < PROBLEMS_MAX)
+        tare__text_format(&sampler->problems, "Python stacks of process %d could not be read: %s\n", (int)process->pid,
+                          why);
+}
+
+static void try_again(sampled_process *process, uint64_t now_ns, uint64_t least_ns, uint64_t most_ns)
+{
+    uint64_t pause = process->pause_ns < least_ns ? least_ns : process->pause_ns;
+    process->try_ns = now_ns + pause;
+    process->pause_ns = 2 * pause < most_ns ? 2 * pause : most_ns;
+}
+
+/* Whether it can be read as a Python process now. */
+static bool open_process(tare__stack_sampler *sampler, sampled_process *process, uint64_t now_ns)
+{
+    tare__error error = {""};
+    if (process->python)
+        return true;
+    if (now_ns < process->try_ns)
+        return false;
+    int status = tare__python_open(process->pid, &process->python, &error);
+    if (status == 0) {
+        sampler->counts.processes += !process->counted;
+        process->counted = true;
+        process->pause_ns = SOON_NS;
+        process->seen_ns = now_ns;
+        return true;
+    }
+    if (status == TARE_E_BUSY) {
+        try_again(process, now_ns, SOON_NS, SOON_MAX_NS);
+        return false;
+    }
+    if (status != TARE_E_INPUT && status != TARE_E_SYSTEM && !process->counted) {
+        process->counted = true;
+        sampler->counts.unread++;
+        note_problem(sampler, process, error.text);
+    }
+    try_again(process, now_ns, LATER_NS, LATER_MAX_NS);
+    return false;
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------------- */
+
+/* The order of threads rarely changes: the one expected at this place is tried first. */
+static sampled_thread *find_thread(sampled_process *process, const tare__python_thread *read, size_t place)
+{
+    for (size_t i = 0; i < process->thread_count; i++) {
+        sampled_thread *thread = &process->threads[(place + i) % process->thread_count];
+        if (thread->ident == read->ident && thread->tid == read->tid)
+            return thread;
+    }
+    return NULL;
+}
+
+/* The kernel's name of a thread, where it is not just that of the process. */
+static size_t name_thread(const sampled_process *process, const tare__python_thread *read, char out[64])
+{
+    char path[64], own[64] = "", process_name[64] = "";
+    if (read->main)
+        return (size_t)snprintf(out, 64, "MainThread");
+    snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)process->pid, (int)read->tid);
+    tare__sample_read("", path, own, sizeof own);
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)process->pid);
+    tare__sample_read("", path, process_name, sizeof process_name);
+    own[strcspn(own, "\n")] = '\0';
+    process_name[strcspn(process_name, "\n")] = '\0';
+    int n = own[0] && strcmp(own, process_name) != 0 ? snprintf(out, 64, "%s", own)
+                                                     : snprintf(out, 64, "thread %d", (int)read->tid);
+    return (size_t)(n < 64 ? n : 63);
+}
+
+static sampled_thread *add_thread(tare__stack_sampler *sampler, sampled_process *process,
+                                  const tare__python_thread *read)
+{
+    if (!tare__array_fit(&process->threads, &process->thread_room, process->thread_count + 1,
+                         sizeof *process->threads))
+        return NULL;
+    char name[64];
+    tare__stack_thread about = {.pid = process->pid, .tid = read->tid, .start_time = process->start_time,
+                                .name = name, .main = read->main};
+    about.name_bytes = (uint32_t)name_thread(process, read, name);
+    sampled_thread *thread = &process->threads[process->thread_count++];
+    *thread = (sampled_thread){.ident = read->ident, .tid = read->tid};
+    thread->number = tare__stacks_thread(sampler->stacks, &about);
+    thread->reader = read->tid > 0 ? tare__thread_open(process->pid, read->tid) : NULL;
+    return thread;
+}
+
+static void forget_ended_threads(const tare__stack_sampler *sampler, sampled_process *process)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < process->thread_count; i++) {
+        if (process->threads[i].pass == sampler->pass)
+            process->threads[kept++] = process->threads[i];
+        else
+            tare__thread_close(process->threads[i].reader);
+    }
+    process->thread_count = kept;
+}
+
+/* ---- stacks ------------------------------------------------------------------------------------------------ */
+
+static uint32_t function_of(tare__stack_sampler *sampler, sampled_process *process, uint32_t code)
+{
+    size_t before = process->function_room;
+    if (!tare__array_fit(&process->functions, &process->function_room, (size_t)code + 1, sizeof(uint32_t)))
+        return 0;
+    memset(process->functions + before, 0, (process->function_room - before) * sizeof(uint32_t));
+    if (process->functions[code])
+        return process->functions[code];
+    const tare__python_code *about = tare__python_code_at(process->python, code);
+    if (!about)
+        return 0;
+    tare__stack_function function = {.kind = TARE__FRAME_PYTHON, .first_line = about->first_line,
+                                     .name = about->name, .file = about->file};
+    function.name_bytes = (uint32_t)strlen(about->name);
+    function.file_bytes = (uint32_t)strlen(about->file);
+    return process->functions[code] = tare__stacks_function(sampler->stacks, &function);
+}
+
+static uint32_t push_note(tare__stack_sampler *sampler, uint32_t stack, uint32_t *number, const char *text)
+{
+    if (!*number) {
+        tare__stack_function note = {.kind = TARE__FRAME_NOTE, .name = text, .file = "",
+                                     .name_bytes = (uint32_t)strlen(text)};
+        *number = tare__stacks_function(sampler->stacks, &note);
+    }
+    uint32_t pushed = *number ? tare__stacks_push(sampler->stacks, stack, *number, 0) : 0;
+    return pushed ? pushed : stack;
+}
+
+static uint32_t stack_of(tare__stack_sampler *sampler, sampled_process *process, const tare__python_thread *read)
+{
+    uint32_t stack = 0;
+    for (uint32_t i = read->n; i > 0; i--) {
+        const tare__python_frame *frame = &read->frames[i - 1];
+        uint32_t function = function_of(sampler, process, frame->code);
+        uint32_t pushed = function ? tare__stacks_push(sampler->stacks, stack, function,
+                                                       frame->line > 0 ? (uint64_t)frame->line : 0)
+                                   : 0;
+        stack = pushed ? pushed : stack;
+        if (read->cut && i - 1 == TARE__PYTHON_DEPTH_MAX / 4 * 3)
+            stack = push_note(sampler, stack, &sampler->left_out, "(frames left out)");
+    }
+    if (read->in_gc)
+        stack = push_note(sampler, stack, &sampler->collecting, "garbage collection");
+    return stack;
+}
+
+/* ---- samples ----------------------------------------------------------------------------------------------- */
+
+static uint64_t since(uint64_t now, uint64_t before, uint64_t most)
+{
+    uint64_t passed = now > before ? now - before : 0;
+    return passed < most ? passed : most;
+}
+
+/* False: the thread has ended. */
+static bool fill_state(const sampled_process *process, sampled_thread *thread, const tare__python_thread *read,
+                       tare__stack_sample *sample)
+{
+    tare__thread_now now = {0};
+    if (!thread->reader)
+        return true;
+    if (!tare__thread_read(thread->reader, &now))
+        return false;
+    sample->state = now.state;
+    if (now.state == TARE__STATE_LOCK && !read->has_gil && tare__python_is_gil(process->python, now.lock))
+        sample->state = TARE__STATE_GIL;
+    if (now.known) {
+        sample->cpu_ns = since(now.cpu_ns, thread->known ? thread->cpu_ns : 0, sample->wall_ns);
+        sample->queue_ns = since(now.queue_ns, thread->known ? thread->queue_ns : 0,
+                                 sample->wall_ns - sample->cpu_ns);
+    }
+    thread->known = now.known;
+    thread->cpu_ns = now.cpu_ns;
+    thread->queue_ns = now.queue_ns;
+    return true;
+}
+
+static void take_thread(tare__stack_sampler *sampler, sampled_process *process, const tare__python_thread *read,
+                        size_t place, const tare__stack_sample *begun)
+{
+    sampled_thread *thread = find_thread(process, read, place);
+    if (!thread)
+        thread = add_thread(sampler, process, read);
+    if (!thread)
+        return;
+    thread->pass = sampler->pass;
+    tare__stack_sample sample = *begun;
+    uint64_t now_ns = process->seen_ns;
+    sample.wall_ns = thread->seen_ns ? since(now_ns, thread->seen_ns, UINT64_MAX) : begun->wall_ns;
+    if (!thread->number || !fill_state(process, thread, read, &sample))
+        return;
+    sample.thread = thread->number;
+    sample.flags = (read->has_gil ? TARE__SAMPLE_HAS_GIL : 0) | (read->in_gc ? TARE__SAMPLE_IN_GC : 0) |
+                   (read->torn ? TARE__SAMPLE_TORN : 0);
+    sample.stack = read->torn ? 0 : stack_of(sampler, process, read);
+    thread->seen_ns = now_ns;
+    sampler->counts.samples++;
+    sampler->counts.torn += read->torn;
+    if (!tare__stacks_sample(sampler->stacks, &sample)) {
+        sampler->full(sampler->context);
+        tare__stacks_sample(sampler->stacks, &sample);
+    }
+}
+
+void tare__stack_sampler_pass(tare__stack_sampler *sampler, uint64_t ticks, uint64_t now_ns, uint64_t interval_ns)
+{
+    sampler->pass++;
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        sampled_process *process = sampler->processes[i];
+        const tare__python_thread *threads = NULL;
+        uint32_t n = 0;
+        tare__error error = {""};
+        if (!open_process(sampler, process, now_ns))
+            continue;
+        if (tare__python_sample(process->python, &threads, &n, &error) != 0) {
+            let_go(process);
+            process->try_ns = now_ns; /* exec: it may be Python again */
+            continue;
+        }
+        uint64_t passed = since(now_ns, process->seen_ns, interval_ns);
+        tare__stack_sample begun = {.ticks = ticks, .wall_ns = passed ? passed : interval_ns};
+        process->seen_ns = now_ns;
+        for (uint32_t t = 0; t < n; t++)
+            take_thread(sampler, process, &threads[t], t, &begun);
+        if (n < process->thread_count)
+            forget_ended_threads(sampler, process);
+    }
+}
+
+tare__stack_counts tare__stack_counts_of(const tare__stack_sampler *sampler)
+{
+    return sampler->counts;
+}
+
+const char *tare__stack_sampler_problems(const tare__stack_sampler *sampler)
+{
+    return sampler->problems.data ? sampler->problems.data : "";
+}
