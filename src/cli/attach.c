@@ -164,6 +164,7 @@ const tare__cli_command tare__cli_attach = {
                "could not be written; 2 invalid command line; 3 no such process.\n",
     .examples = "  tare attach 4120\n"
                 "  tare attach --duration 60s --html slow.html 4120\n"
+                "  tare attach --dump 4120\n"
                 "  tare attach --live $(pgrep -n -f train.py)\n",
     .options = attach_options,
     .option_count = TARE__COUNT_OF(attach_options),
