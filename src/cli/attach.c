@@ -41,21 +41,6 @@ static int take_attach_option(void *context, int key, const char *argument, tare
     return tare__cli_recording_take(&settings->recording, key, argument, error);
 }
 
-static int read_pid(const tare__cli_words *words, pid_t *pid, tare__error *error)
-{
-    const char *word = words->count > 0 ? words->words[0] : words->rest ? words->rest[0] : NULL;
-    if (!word)
-        return tare__fail(error, TARE_E_USAGE, "missing process id: tare attach PID");
-    if (words->count + (words->rest && words->rest[0]) > 1)
-        return tare__fail(error, TARE_E_USAGE, "only one process id is allowed; its child processes are included");
-    char *end;
-    long number = strtol(word, &end, 10);
-    if (end == word || *end || number <= 0 || number > INT32_MAX)
-        return tare__fail(error, TARE_E_USAGE, "'%.64s' is not a process id", word);
-    *pid = (pid_t)number;
-    return 0;
-}
-
 /* After the command's name, which is in parentheses and may contain anything: state, six numbers, flags. */
 static bool is_kernel_thread(pid_t pid)
 {
@@ -93,7 +78,7 @@ static int read_settings(int argc, char **argv, attach_settings *settings, tare_
     if (status || words->help)
         return status;
     copy_settings(settings);
-    status = read_pid(words, &settings->attach.pid, error);
+    status = tare__cli_read_pid(ME, words, &settings->attach.pid, error);
     return status ? status : tare__cli_recording_check(&settings->recording, error);
 }
 

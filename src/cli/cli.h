@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 
@@ -59,11 +60,14 @@ int tare__cli_take_text(const char *option, const char *argument, const char **i
 int tare__cli_take_count(const char *option, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
                          tare__error *error);
 int tare__cli_take_width(const char *argument, unsigned *columns, tare__error *error);
+/* The one process id among the words, for the command `me`. */
+int tare__cli_read_pid(const char *me, const tare__cli_words *words, pid_t *pid, tare__error *error);
 /* One output format per invocation; *into is the earlier one or NULL. */
 int tare__cli_take_format(const char *format, const char **into, tare__error *error);
 
 extern const tare__cli_command tare__cli_run;
 extern const tare__cli_command tare__cli_attach;
+extern const tare__cli_command tare__cli_top;
 extern const tare__cli_command tare__cli_report;
 extern const tare__cli_command tare__cli_import;
 extern const tare__cli_command tare__cli_model_command;

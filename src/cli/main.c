@@ -34,6 +34,7 @@ static const tare__cli_command version = {
 static const tare__cli_command *const commands[] = {
     &tare__cli_run,
     &tare__cli_attach,
+    &tare__cli_top,
     &tare__cli_report,
     &tare__cli_compare,
     &tare__cli_import,

@@ -48,3 +48,18 @@ int tare__cli_take_format(const char *format, const char **into, tare__error *er
     *into = format;
     return 0;
 }
+
+int tare__cli_read_pid(const char *me, const tare__cli_words *words, pid_t *pid, tare__error *error)
+{
+    const char *word = words->count > 0 ? words->words[0] : words->rest ? words->rest[0] : NULL;
+    if (!word)
+        return tare__fail(error, TARE_E_USAGE, "missing process id: %s PID", me);
+    if (words->count + (words->rest && words->rest[0]) > 1)
+        return tare__fail(error, TARE_E_USAGE, "only one process id is allowed; its child processes are included");
+    char *end;
+    long number = strtol(word, &end, 10);
+    if (end == word || *end || number <= 0 || number > INT32_MAX)
+        return tare__fail(error, TARE_E_USAGE, "'%.64s' is not a process id", word);
+    *pid = (pid_t)number;
+    return 0;
+}
