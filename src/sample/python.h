@@ -16,8 +16,8 @@
 
 typedef struct tare__python tare__python;
 
-/* 0; TARE_E_AGAIN (or the closest existing status) while the process may still become a Python process (it has not
- * loaded or initialized an interpreter yet); TARE_E_INPUT: not Python, or a version that is not known; TARE_E_PERMISSION;
+/* 0; TARE_E_BUSY while the process may still become a Python process (it has not loaded or initialized an interpreter
+ * yet): try again later; TARE_E_INPUT: not Python, or a version that is not known; TARE_E_PERMISSION;
  * TARE_E_SYSTEM: gone; with a message for the user in `error`. */
 int tare__python_open(pid_t pid, tare__python **python, tare__error *error);
 void tare__python_close(tare__python *python); /* NULL is allowed */

@@ -1,0 +1,497 @@
+/* python: opens a Python process and samples the stacks of its threads: one read for what the last sample had, and more
+ * only where something changed.
+ * One thread owns the reader.
+ * Must not know when samples are taken or where they go. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "python_inner.h"
+
+#define WAITS_MAX 8u    /* reads of a thread in a sample for ranges and code objects that were not known */
+#define CHANGES_MAX 3u  /* reads of a thread that changed meanwhile */
+#define ROUNDS_MAX 64u
+#define ALIVE_EVERY 64u /* samples */
+#define GUESS_SAMPLES 8u /* a code object is expected for so many samples after its last one */
+#define GUESS_VECTORS 200u
+#define SPAN_MAX 8192u
+
+/* ---- open and close ----------------------------------------------------------------------------------------- */
+static int open_found(tare__python *python, tare__error *error)
+{
+    char path[64];
+    tare__python_namespace(python);
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)python->pid);
+    python->memory_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (!tare__python_list(python) || !tare__python_alive(python))
+        return tare__fail(error, TARE_E_SYSTEM, "process %d has ended", (int)python->pid);
+    if (!python->n_interps || !python->n_states)
+        return tare__fail(error, TARE_E_BUSY, "process %d has not initialized Python yet", (int)python->pid);
+    return 0;
+}
+
+int tare__python_open(pid_t pid, tare__python **out, tare__error *error)
+{
+    tare__python *python = calloc(1, sizeof(*python));
+    *out = NULL;
+    if (!python)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    python->pid = pid;
+    python->memory_fd = -1;
+    python->tid_offset = -1;
+    int status = tare__python_find(python, error);
+    if (status == 0)
+        status = open_found(python, error);
+    if (status == 0)
+        *out = python;
+    else
+        tare__python_close(python);
+    return status;
+}
+
+void tare__python_close(tare__python *python)
+{
+    if (!python)
+        return;
+    for (size_t i = 0; i < python->n_states; i++)
+        tare__python_state_free(python->states[i]);
+    free(python->states);
+    tare__python_codes_free(&python->codes);
+    free(python->threads);
+    free(python->guesses);
+    free(python->guessed.at);
+    free(python->asked.at);
+    free(python->fresh.at);
+    free(python->buffer);
+    if (python->memory_fd >= 0)
+        close(python->memory_fd);
+    free(python);
+}
+
+const char *tare__python_version(const tare__python *python)
+{
+    return python->version;
+}
+
+const char *tare__python_object(const tare__python *python)
+{
+    return python->object;
+}
+
+tare__python_cost tare__python_cost_of(const tare__python *python)
+{
+    return python->cost;
+}
+
+/* ---- what all threads share ------------------------------------------------------------------------------------ */
+static uint32_t smallest(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t largest(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Fields that are close together are one range. */
+static void plan_interp(tare__python *python, tare__python_interp *interp)
+{
+    const tare__python_layout *layout = &python->layout;
+    uint32_t start = smallest(smallest(layout->interp_next, layout->interp_threads), layout->interp_collecting);
+    uint32_t end = largest(largest(layout->interp_next + 8, layout->interp_threads + 8), layout->interp_collecting + 4);
+    if (end - start <= SPAN_MAX) {
+        uint32_t at = tare__python_plan(python, interp->address + start, end - start);
+        interp->at_next = at == TARE__PYTHON_NO ? at : at + layout->interp_next - start;
+        interp->at_threads = at == TARE__PYTHON_NO ? at : at + layout->interp_threads - start;
+        interp->at_collecting = at == TARE__PYTHON_NO ? at : at + layout->interp_collecting - start;
+    } else {
+        interp->at_next = tare__python_plan(python, interp->address + layout->interp_next, 8);
+        interp->at_threads = tare__python_plan(python, interp->address + layout->interp_threads, 8);
+        interp->at_collecting = tare__python_plan(python, interp->address + layout->interp_collecting, 4);
+    }
+    uint32_t bytes = largest(layout->gil_holder + 8, layout->gil_locked + 4);
+    bool shared = layout->runtime_gil != TARE__PYTHON_NO;
+    interp->at_gil = shared ? python->at_gil : interp->gil ? tare__python_plan(python, interp->gil, bytes) : TARE__PYTHON_NO;
+}
+
+static void plan_globals(tare__python *python)
+{
+    const tare__python_layout *layout = &python->layout;
+    uint32_t start = layout->runtime_interpreters, end = start + 8;
+    if (layout->runtime_gil != TARE__PYTHON_NO)
+        end = layout->runtime_gil + largest(layout->gil_holder + 8, layout->gil_locked + 4);
+    python->at_runtime = tare__python_plan(python, python->symbols.runtime + start, end - start);
+    python->at_gil = layout->runtime_gil != TARE__PYTHON_NO ? python->at_runtime + layout->runtime_gil - start : 0;
+    for (uint32_t i = 0; i < python->n_interps; i++)
+        plan_interp(python, &python->interps[i]);
+}
+
+static uint64_t planned_u64(const tare__python *python, uint32_t at)
+{
+    const unsigned char *bytes = tare__python_planned(python, at, 8);
+    return bytes ? tare__python_u64(bytes) : 0;
+}
+
+/* Collections, the holders of the GIL, and whether the lists of interpreters and threads are as they were. */
+static void read_globals(tare__python *python)
+{
+    const tare__python_layout *layout = &python->layout;
+    uint64_t expected = planned_u64(python, python->at_runtime);
+    size_t at = 0;
+    for (uint32_t i = 0; i < python->n_interps; i++) {
+        tare__python_interp *interp = &python->interps[i];
+        const unsigned char *collecting = tare__python_planned(python, interp->at_collecting, 4);
+        const unsigned char *gil =
+            tare__python_planned(python, interp->at_gil, largest(layout->gil_holder + 8, layout->gil_locked + 4));
+        interp->collecting = collecting && tare__python_u32(collecting) != 0;
+        interp->holder = gil && tare__python_u32(gil + layout->gil_locked) == 1
+                             ? tare__python_u64(gil + layout->gil_holder) : 0;
+        if (interp->address != expected)
+            python->list_changed = true;
+        expected = planned_u64(python, interp->at_next);
+        uint64_t first = planned_u64(python, interp->at_threads);
+        while (at < python->n_states && python->states[at]->interp < i)
+            at++;
+        bool has = at < python->n_states && python->states[at]->interp == i;
+        if (first != (has ? python->states[at]->address : 0))
+            python->list_changed = true;
+    }
+    if (expected)
+        python->list_changed = true;
+}
+
+/* The link of a thread state to the next one of its interpreter. */
+static void check_link(tare__python *python, size_t i)
+{
+    const tare__python_state *state = python->states[i];
+    const unsigned char *bytes = tare__python_planned(python, state->at_state, python->layout.state_bytes);
+    bool has = i + 1 < python->n_states && python->states[i + 1]->interp == state->interp;
+    if (bytes && (tare__python_u64(bytes + python->layout.state_next) != (has ? python->states[i + 1]->address : 0) ||
+                  tare__python_u64(bytes + python->layout.state_ident) != state->ident))
+        python->list_changed = true;
+}
+
+/* ---- code objects -------------------------------------------------------------------------------------------------- */
+static void plan_guesses(tare__python *python)
+{
+    for (size_t i = 0; i < python->guessed.n; i++) {
+        tare__python_region *region = &python->guessed.at[i];
+        region->first = python->n_vectors < TARE__PYTHON_VECTORS_MAX
+                            ? tare__python_plan(python, region->address, region->bytes) : TARE__PYTHON_NO;
+    }
+}
+
+static void check_place(tare__python *python, tare__python_place *place, const unsigned char *bytes)
+{
+    if (bytes && tare__python_place_is(python, place, bytes))
+        place->checked = python->round;
+}
+
+static void check_guesses(tare__python *python)
+{
+    for (size_t i = 0; i < python->n_guesses; i++) {
+        const tare__python_guess *guess = &python->guesses[i];
+        const tare__python_region *region = &python->guessed.at[guess->region];
+        tare__python_place *place = tare__python_place_of(python, guess->address);
+        if (place && region->first != TARE__PYTHON_NO)
+            check_place(python, place,
+                        tare__python_planned(python, region->first + guess->offset, python->layout.code_bytes));
+    }
+}
+
+static uint32_t kept_frames(const tare__python_state *state)
+{
+    return state->depth < TARE__PYTHON_DEPTH_MAX ? state->depth : TARE__PYTHON_DEPTH_MAX;
+}
+
+static void ask(tare__python *python, uint64_t address)
+{
+    tare__python_place *place = tare__python_place_of(python, address);
+    if (place && (place->checked == python->round || place->asked))
+        return;
+    if (tare__python_add(&python->asked, address) && place)
+        place->asked = true;
+}
+
+/* Reads the code objects that were not guessed, in one call; what is new or has changed is loaded. */
+static void check_asked(tare__python *python)
+{
+    tare__python_regions ranges = {0};
+    tare__python_addresses *asked = &python->asked;
+    if (!asked->n || !tare__python_merge(asked, python->layout.code_bytes, &ranges))
+        return;
+    tare__python_plan_clear(python);
+    for (size_t i = 0; i < ranges.n; i++)
+        ranges.at[i].first = tare__python_plan(python, ranges.at[i].address, ranges.at[i].bytes);
+    tare__python_plan_read(python);
+    for (size_t i = 0; i < asked->n; i++) {
+        tare__python_place *place = tare__python_place_of(python, asked->at[i]);
+        const tare__python_region *range = tare__python_region_of(&ranges, asked->at[i], python->layout.code_bytes);
+        if (!place)
+            continue;
+        place->asked = false;
+        if (range && range->first != TARE__PYTHON_NO)
+            check_place(python, place,
+                        tare__python_planned(python, range->first + (uint32_t)(asked->at[i] - range->address),
+                                             python->layout.code_bytes));
+    }
+    for (size_t i = 0; i < asked->n; i++) {
+        tare__python_place *place = tare__python_place_of(python, asked->at[i]);
+        if (!place || place->checked != python->round) {
+            tare__python_place_load(python, asked->at[i]);
+            python->loaded = true;
+        }
+    }
+    asked->n = 0;
+    free(ranges.at);
+}
+
+/* ---- frames as they are shown ------------------------------------------------------------------------------------------ */
+/* -1: the instruction is not in the code; 0: not shown; 1: shown. */
+static int show_frame(const tare__python *python, const tare__python_raw *raw, const tare__python_place *place,
+                      tare__python_frame *out)
+{
+    const tare__python_layout *layout = &python->layout;
+    int64_t offset;
+    *out = (tare__python_frame){.code = place->code};
+    if (layout->minor < 11)
+        offset = (int64_t)raw->instruction * (layout->minor == 10 ? 2 : 1);
+    else
+        offset = (int64_t)(raw->instruction - (raw->code + layout->code_start));
+    if (layout->free_threaded && layout->minor >= 14 && (offset < -2 || offset > place->code_bytes))
+        return 1; /* each thread has its copy of the code there: the line is unknown */
+    if (offset < -2 || offset > place->code_bytes)
+        return -1;
+    if (layout->minor >= 11 && !raw->generator && offset < place->traceable)
+        return 0; /* its function is being entered */
+    out->line = tare__python_line_of(python->codes.functions[place->code - 1], offset < 0 ? 0 : (uint32_t)offset);
+    return 1;
+}
+
+/* All code objects of the frames are known and were checked after the frames had been read. */
+static void show_state(tare__python *python, tare__python_state *state)
+{
+    uint32_t n = kept_frames(state), start = 0;
+    if (!state->shown && !(state->shown = malloc(TARE__PYTHON_DEPTH_MAX * sizeof(*state->shown))))
+        return;
+    if (state->depth > TARE__PYTHON_DEPTH_MAX)
+        start = (state->depth - TARE__PYTHON_INNERMOST) % TARE__PYTHON_OUTERMOST;
+    state->n_shown = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = i < TARE__PYTHON_INNERMOST
+                          ? i : TARE__PYTHON_INNERMOST + (i - TARE__PYTHON_INNERMOST + start) % TARE__PYTHON_OUTERMOST;
+        const tare__python_raw *raw = &state->raw[at];
+        tare__python_place *place = tare__python_place_of(python, raw->code);
+        int shown = place && place->checked == python->round
+                        ? show_frame(python, raw, place, &state->shown[state->n_shown]) : -2;
+        if (shown < 0) {
+            state->progress = shown == -2 ? TARE__PYTHON_WAITS : TARE__PYTHON_CHANGED;
+            return;
+        }
+        if (!place->guessed && place->used != python->sample)
+            tare__python_add(&python->fresh, place->address);
+        place->used = python->sample;
+        state->n_shown += (uint32_t)shown;
+    }
+    state->progress = TARE__PYTHON_DONE;
+}
+
+/* ---- a sample ---------------------------------------------------------------------------------------------------------- */
+/* Plans as many of the threads that wait as one read can have. */
+static bool plan_states(tare__python *python)
+{
+    bool any = false;
+    for (size_t i = 0; i < python->n_states; i++) {
+        tare__python_state *state = python->states[i];
+        state->planned = false;
+        if (state->progress != TARE__PYTHON_WAITS)
+            continue;
+        if (!tare__python_state_plan(python, state)) {
+            if (any) /* in the next round */
+                continue;
+            state->progress = TARE__PYTHON_TORN; /* too large for any read */
+        }
+        any = any || state->planned;
+    }
+    return any;
+}
+
+static void settle(tare__python_state *state)
+{
+    if (state->progress == TARE__PYTHON_CHANGED)
+        state->progress = ++state->changes < CHANGES_MAX ? TARE__PYTHON_WAITS : TARE__PYTHON_TORN;
+    else if (state->progress == TARE__PYTHON_WAITS && ++state->waits >= WAITS_MAX)
+        state->progress = TARE__PYTHON_TORN;
+}
+
+/* False: nothing could be read. */
+static bool do_round(tare__python *python)
+{
+    python->round++;
+    tare__python_plan_clear(python);
+    plan_globals(python);
+    plan_states(python);
+    plan_guesses(python);
+    if (!tare__python_plan_read(python) || !python->valid_bytes)
+        return false;
+    read_globals(python);
+    bool broken = false; /* a read ends at the first range that is not mapped: the threads after it are read again */
+    for (size_t i = 0; i < python->n_states; i++) {
+        tare__python_state *state = python->states[i];
+        if (!state->planned || broken)
+            continue;
+        broken = state->at_end > python->valid_bytes;
+        check_link(python, i);
+        tare__python_state_walk(python, state);
+    }
+    check_guesses(python);
+    for (size_t i = 0; i < python->n_states; i++) {
+        const tare__python_state *state = python->states[i];
+        if (state->planned && state->progress == TARE__PYTHON_WALKED)
+            for (uint32_t k = 0; k < kept_frames(state); k++)
+                ask(python, state->raw[k].code);
+    }
+    check_asked(python);
+    for (size_t i = 0; i < python->n_states; i++) {
+        tare__python_state *state = python->states[i];
+        if (state->planned && state->progress == TARE__PYTHON_WALKED)
+            show_state(python, state);
+        if (state->planned)
+            settle(state);
+    }
+    return true;
+}
+
+static bool waits(const tare__python *python)
+{
+    for (size_t i = 0; i < python->n_states; i++)
+        if (python->states[i]->progress == TARE__PYTHON_WAITS)
+            return true;
+    return false;
+}
+
+static bool is_recent(const tare__python *python, const tare__python_place *place)
+{
+    return place->used && python->sample - place->used < GUESS_SAMPLES;
+}
+
+/* The places that the next sample will probably have: those of the last samples. */
+static void make_guesses(tare__python *python, tare__python_addresses *addresses)
+{
+    python->n_guesses = 0;
+    if (!tare__python_merge(addresses, python->layout.code_bytes, &python->guessed) ||
+        !tare__array_fit(&python->guesses, &python->guesses_room, addresses->n, sizeof(*python->guesses)))
+        return;
+    if (python->guessed.n > GUESS_VECTORS)
+        python->guessed.n = GUESS_VECTORS;
+    for (size_t i = 0; i < addresses->n; i++) {
+        const tare__python_region *region =
+            tare__python_region_of(&python->guessed, addresses->at[i], python->layout.code_bytes);
+        if (!region)
+            continue;
+        tare__python_place_of(python, addresses->at[i])->guessed = true;
+        python->guesses[python->n_guesses++] =
+            (tare__python_guess){addresses->at[i], (uint32_t)(region - python->guessed.at),
+                                 (uint32_t)(addresses->at[i] - region->address)};
+    }
+}
+
+static void guess_next(tare__python *python)
+{
+    tare__python_addresses *fresh = &python->fresh; /* used and not guessed, in this sample */
+    size_t old = fresh->n;
+    for (size_t i = 0; i < python->n_guesses; i++) {
+        tare__python_place *place = tare__python_place_of(python, python->guesses[i].address);
+        if (place)
+            old += !is_recent(python, place);
+    }
+    if (!old)
+        return;
+    for (size_t i = 0; i < python->n_guesses; i++) {
+        tare__python_place *place = tare__python_place_of(python, python->guesses[i].address);
+        if (place)
+            place->guessed = false;
+        if (place && is_recent(python, place))
+            tare__python_add(fresh, place->address);
+    }
+    for (size_t i = 0; i < fresh->n; i++) /* all are in the cache still, or it was cleared */
+        if (!tare__python_place_of(python, fresh->at[i]))
+            fresh->at[i--] = fresh->at[--fresh->n];
+    make_guesses(python, fresh);
+    fresh->n = 0;
+}
+
+static bool fill_threads(tare__python *python)
+{
+    if (!tare__array_fit(&python->threads, &python->threads_room, python->n_states + 1, sizeof(*python->threads)))
+        return false;
+    for (size_t i = 0; i < python->n_states; i++) {
+        const tare__python_state *state = python->states[i];
+        const tare__python_interp *interp = &python->interps[state->interp];
+        bool done = state->progress == TARE__PYTHON_DONE, holds = interp->holder == state->address;
+        python->threads[i] = (tare__python_thread){
+            .ident = state->ident,
+            .tid = state->tid,
+            .main = state->tid == python->pid,
+            .has_gil = holds,
+            .in_gc = holds && interp->collecting,
+            .torn = !done,
+            .cut = done && state->depth > TARE__PYTHON_DEPTH_MAX,
+            .depth = done ? state->depth : 0,
+            .n = done ? state->n_shown : 0,
+            .frames = done ? state->shown : NULL,
+        };
+        python->cost.samples++;
+        python->cost.torn += !done;
+    }
+    return true;
+}
+
+static int fail_sample(const tare__python *python, int failure, tare__error *error)
+{
+    if (failure == EPERM || failure == EACCES)
+        return tare__fail(error, TARE_E_PERMISSION, "cannot read the memory of process %d any more: permission denied",
+                          (int)python->pid);
+    if (failure == ENOMEM)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    return tare__fail(error, TARE_E_SYSTEM, "process %d has ended or runs another program", (int)python->pid);
+}
+
+int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error)
+{
+    *threads = NULL;
+    *n = 0;
+    python->sample++;
+    python->loaded = false;
+    for (size_t i = 0; i < python->n_states; i++) {
+        python->states[i]->progress = TARE__PYTHON_WAITS;
+        python->states[i]->waits = python->states[i]->changes = 0;
+    }
+    bool relisted = false;
+    for (unsigned round = 0; round < ROUNDS_MAX && (!round || waits(python)); round++) {
+        python->list_changed = false;
+        errno = 0;
+        if (!do_round(python))
+            return fail_sample(python, errno, error);
+        if (python->list_changed && !relisted) {
+            relisted = true;
+            if (!tare__python_list(python))
+                return fail_sample(python, tare__python_alive(python) ? ENOMEM : ESRCH, error);
+        }
+    }
+    bool odd = relisted || python->loaded || python->sample % ALIVE_EVERY == 0;
+    for (size_t i = 0; i < python->n_states; i++)
+        odd = odd || python->states[i]->progress != TARE__PYTHON_DONE;
+    if (odd && !tare__python_alive(python))
+        return fail_sample(python, ESRCH, error);
+    if (!fill_threads(python))
+        return fail_sample(python, ENOMEM, error);
+    guess_next(python);
+    *threads = python->threads;
+    *n = (uint32_t)python->n_states;
+    return 0;
+}

@@ -1,0 +1,215 @@
+/* python_threads: the list of thread states of a Python process, and the kernel's thread id of each.
+ * One thread owns the reader.
+ * Must not know frames. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "python_inner.h"
+
+#define GLIBC_TID_OFFSET 720 /* of `tid` in struct pthread, on x86-64 and aarch64 */
+#define TID_SEARCH_BYTES 2048u
+
+/* ---- thread ids ----------------------------------------------------------------------------------------- */
+/* The last number of the line NSpid: the id in the innermost namespace. *levels: how many there are. */
+static pid_t namespace_id(pid_t pid, pid_t tid, unsigned *levels)
+{
+    char path[96], text[4096];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    *levels = 0;
+    if (tare__sample_read("", path, text, sizeof(text)) <= 0)
+        return 0;
+    const char *at = strstr(text, "\nNSpid:");
+    long last = 0;
+    if (at)
+        for (at += 7; *at == '\t' || *at == ' ';) {
+            char *end;
+            last = strtol(at, &end, 10);
+            if (end == at)
+                break;
+            at = end;
+            ++*levels;
+        }
+    return (pid_t)last;
+}
+
+void tare__python_namespace(tare__python *python)
+{
+    unsigned levels;
+    pid_t own = namespace_id(python->pid, python->pid, &levels);
+    python->own_pid = own > 0 ? own : python->pid;
+    python->other_namespace = levels > 1;
+}
+
+/* From the id in the process's namespace to the one in this one's. */
+static pid_t outer_tid(const tare__python *python, pid_t inner)
+{
+    char path[64];
+    if (inner <= 0 || inner > 1 << 22)
+        return 0;
+    if (!python->other_namespace)
+        return inner;
+    if (inner == python->own_pid)
+        return python->pid;
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)python->pid);
+    DIR *folder = opendir(path);
+    pid_t found = 0;
+    for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
+        unsigned levels;
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (tid > 0 && namespace_id(python->pid, tid, &levels) == inner)
+            found = tid;
+    }
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+static bool is_task(const tare__python *python, pid_t tid)
+{
+    char path[96];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)python->pid, (int)tid);
+    return tid > 0 && access(path, F_OK) == 0;
+}
+
+/* Before 3.11 there is only the pthread_t, the address of a struct that has the thread id. The main thread's is known. */
+static bool search_tid(tare__python *python, uint64_t ident)
+{
+    uint32_t words[TID_SEARCH_BYTES / 4];
+    for (size_t bytes = TID_SEARCH_BYTES; bytes >= 256; bytes /= 2) { /* less where the memory ends */
+        if (!tare__python_read(python, ident, words, bytes))
+            continue;
+        if (bytes > GLIBC_TID_OFFSET && words[GLIBC_TID_OFFSET / 4] == (uint32_t)python->own_pid) {
+            python->tid_offset = GLIBC_TID_OFFSET;
+            return true;
+        }
+        for (size_t at = 0; at < bytes / 4; at++)
+            if (words[at] == (uint32_t)python->own_pid) {
+                python->tid_offset = (int32_t)(4 * at);
+                return true;
+            }
+        return false;
+    }
+    return false;
+}
+
+static void find_tid_offset(tare__python *python)
+{
+    python->tid_offset = -2;
+    for (size_t i = 0; i < python->n_states; i++)
+        if (search_tid(python, python->states[i]->ident))
+            return;
+}
+
+pid_t tare__python_tid(tare__python *python, const tare__python_state *state)
+{
+    int32_t tid;
+    if (python->layout.state_native != TARE__PYTHON_NO)
+        return outer_tid(python, state->native <= INT32_MAX ? (pid_t)state->native : 0);
+    if (python->tid_offset == -1)
+        find_tid_offset(python);
+    if (python->tid_offset < 0 ||
+        !tare__python_read(python, state->ident + (uint64_t)python->tid_offset, &tid, sizeof(tid)))
+        return 0;
+    tid = outer_tid(python, tid);
+    return is_task(python, tid) ? tid : 0;
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------------- */
+void tare__python_state_free(tare__python_state *state)
+{
+    if (!state)
+        return;
+    free(state->chunks.at);
+    free(state->frames.at);
+    free(state->raw);
+    free(state->shown);
+    free(state);
+}
+
+/* The state with this address, moved to position `at`, or a new one there. */
+static tare__python_state *take_state(tare__python *python, uint64_t address, size_t at)
+{
+    for (size_t i = at; i < python->n_states; i++)
+        if (python->states[i]->address == address) {
+            tare__python_state *found = python->states[i];
+            memmove(python->states + at + 1, python->states + at, (i - at) * sizeof(found));
+            python->states[at] = found;
+            return found;
+        }
+    tare__python_state *made = calloc(1, sizeof(*made));
+    if (!made || !tare__array_fit(&python->states, &python->states_room, python->n_states + 1, sizeof(made))) {
+        free(made);
+        return NULL;
+    }
+    made->address = address;
+    memmove(python->states + at + 1, python->states + at, (python->n_states - at) * sizeof(made));
+    python->states[at] = made;
+    python->n_states++;
+    return made;
+}
+
+static bool list_threads(tare__python *python, uint32_t interp, size_t *n)
+{
+    const tare__python_layout *layout = &python->layout;
+    uint64_t address = 0;
+    unsigned char bytes[TARE__PYTHON_STATE_BYTES];
+    if (!tare__python_read(python, python->interps[interp].address + layout->interp_threads, &address, 8))
+        return false;
+    while (address && *n < TARE__PYTHON_THREADS_MAX) {
+        if (!tare__python_read(python, address, bytes, layout->state_bytes) ||
+            tare__python_u64(bytes + layout->state_interp) != python->interps[interp].address)
+            return true; /* it ended meanwhile: the next sample sees the list without it */
+        for (size_t i = 0; i < *n; i++)
+            if (python->states[i]->address == address) /* a loop */
+                return true;
+        tare__python_state *state = take_state(python, address, *n);
+        if (!state)
+            return false;
+        uint64_t ident = tare__python_u64(bytes + layout->state_ident);
+        uint64_t native = layout->state_native == TARE__PYTHON_NO ? 0 : tare__python_u64(bytes + layout->state_native);
+        if (state->ident != ident || state->native != native)
+            state->tid = 0;
+        state->ident = ident;
+        state->native = native;
+        state->interp = interp;
+        ++*n;
+        address = tare__python_u64(bytes + layout->state_next);
+    }
+    return true;
+}
+
+bool tare__python_list(tare__python *python)
+{
+    const tare__python_layout *layout = &python->layout;
+    uint64_t address = 0;
+    size_t n = 0;
+    python->n_interps = 0;
+    if (!tare__python_read(python, python->symbols.runtime + layout->runtime_interpreters, &address, 8))
+        return false;
+    while (address && python->n_interps < TARE__PYTHON_INTERPS_MAX) {
+        tare__python_interp *interp = &python->interps[python->n_interps];
+        *interp = (tare__python_interp){.address = address};
+        if (layout->runtime_gil != TARE__PYTHON_NO)
+            interp->gil = python->symbols.runtime + layout->runtime_gil;
+        else if (!tare__python_read(python, address + layout->interp_gil, &interp->gil, 8))
+            break;
+        for (uint32_t i = 0; i < python->n_interps; i++)
+            if (python->interps[i].address == address) /* a loop */
+                address = 0;
+        if (!address || !list_threads(python, python->n_interps++, &n) ||
+            !tare__python_read(python, address + layout->interp_next, &address, 8))
+            break;
+    }
+    for (size_t i = n; i < python->n_states; i++)
+        tare__python_state_free(python->states[i]);
+    python->n_states = n;
+    for (size_t i = 0; i < n; i++)
+        if (!python->states[i]->tid)
+            python->states[i]->tid = tare__python_tid(python, python->states[i]);
+    return true;
+}
