@@ -97,6 +97,28 @@ static uint32_t largest(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
+static uint32_t gil_bytes(const tare__python_layout *layout)
+{
+    return largest(layout->gil_holder + 8, layout->gil_locked + 4);
+}
+
+static uint64_t holder_at(const tare__python *python, uint32_t at)
+{
+    const unsigned char *gil = tare__python_planned(python, at, gil_bytes(&python->layout));
+    return gil && tare__python_u32(gil + python->layout.gil_locked) == 1
+               ? tare__python_u64(gil + python->layout.gil_holder) : 0;
+}
+
+/* Once more after the threads: one that runs at neither time has not changed meanwhile. */
+static void plan_holders(tare__python *python)
+{
+    for (uint32_t i = 0; i < python->n_interps; i++) {
+        tare__python_interp *interp = &python->interps[i];
+        interp->at_last = interp->gil ? tare__python_plan(python, interp->gil, gil_bytes(&python->layout))
+                                      : TARE__PYTHON_NO;
+    }
+}
+
 /* Fields that are close together are one range. */
 static void plan_interp(tare__python *python, tare__python_interp *interp)
 {
@@ -113,9 +135,10 @@ static void plan_interp(tare__python *python, tare__python_interp *interp)
         interp->at_threads = tare__python_plan(python, interp->address + layout->interp_threads, 8);
         interp->at_collecting = tare__python_plan(python, interp->address + layout->interp_collecting, 4);
     }
-    uint32_t bytes = largest(layout->gil_holder + 8, layout->gil_locked + 4);
-    bool shared = layout->runtime_gil != TARE__PYTHON_NO;
-    interp->at_gil = shared ? python->at_gil : interp->gil ? tare__python_plan(python, interp->gil, bytes) : TARE__PYTHON_NO;
+    if (layout->runtime_gil != TARE__PYTHON_NO)
+        interp->at_gil = python->at_gil;
+    else
+        interp->at_gil = interp->gil ? tare__python_plan(python, interp->gil, gil_bytes(layout)) : TARE__PYTHON_NO;
 }
 
 static void plan_globals(tare__python *python)
@@ -123,7 +146,7 @@ static void plan_globals(tare__python *python)
     const tare__python_layout *layout = &python->layout;
     uint32_t start = layout->runtime_interpreters, end = start + 8;
     if (layout->runtime_gil != TARE__PYTHON_NO)
-        end = layout->runtime_gil + largest(layout->gil_holder + 8, layout->gil_locked + 4);
+        end = layout->runtime_gil + gil_bytes(layout);
     python->at_runtime = tare__python_plan(python, python->symbols.runtime + start, end - start);
     python->at_gil = layout->runtime_gil != TARE__PYTHON_NO ? python->at_runtime + layout->runtime_gil - start : 0;
     for (uint32_t i = 0; i < python->n_interps; i++)
@@ -139,17 +162,14 @@ static uint64_t planned_u64(const tare__python *python, uint32_t at)
 /* Collections, the holders of the GIL, and whether the lists of interpreters and threads are as they were. */
 static void read_globals(tare__python *python)
 {
-    const tare__python_layout *layout = &python->layout;
     uint64_t expected = planned_u64(python, python->at_runtime);
     size_t at = 0;
     for (uint32_t i = 0; i < python->n_interps; i++) {
         tare__python_interp *interp = &python->interps[i];
         const unsigned char *collecting = tare__python_planned(python, interp->at_collecting, 4);
-        const unsigned char *gil =
-            tare__python_planned(python, interp->at_gil, largest(layout->gil_holder + 8, layout->gil_locked + 4));
         interp->collecting = collecting && tare__python_u32(collecting) != 0;
-        interp->holder = gil && tare__python_u32(gil + layout->gil_locked) == 1
-                             ? tare__python_u64(gil + layout->gil_holder) : 0;
+        interp->holder = holder_at(python, interp->at_gil);
+        interp->last_holder = holder_at(python, interp->at_last);
         if (interp->address != expected)
             python->list_changed = true;
         expected = planned_u64(python, interp->at_next);
@@ -335,6 +355,7 @@ static bool do_round(tare__python *python)
     tare__python_plan_clear(python);
     plan_globals(python);
     plan_states(python);
+    plan_holders(python);
     plan_guesses(python);
     if (!tare__python_plan_read(python) || !python->valid_bytes)
         return false;
@@ -349,6 +370,7 @@ static bool do_round(tare__python *python)
         tare__python_state_walk(python, state);
     }
     check_guesses(python);
+    tare__python_verify(python);
     for (size_t i = 0; i < python->n_states; i++) {
         const tare__python_state *state = python->states[i];
         if (state->planned && state->progress == TARE__PYTHON_WALKED)

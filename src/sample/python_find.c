@@ -14,6 +14,7 @@
 #include "python_inner.h"
 
 #define MAPS_MAX (64u << 20)
+#define VARIABLES_MAX (32u << 20)
 
 /* ---- objects known to have no interpreter: asked again and again for processes that are not Python ---------- */
 typedef struct object_id {
@@ -81,7 +82,7 @@ static bool parse_map(char *line, tare__python_map *map)
     if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, flags, &offset, &major, &minor, &inode, &path) < 7)
         return false;
     *map = (tare__python_map){.start = start, .end = end, .offset = offset, .device = makedev(major, minor),
-                              .inode = inode, .readable = flags[0] == 'r', .executable = flags[2] == 'x',
+                              .inode = inode, .readable = flags[0] == 'r', .writable = flags[1] == 'w', .executable = flags[2] == 'x',
                               .path = line + path};
     return start < end;
 }
@@ -154,16 +155,16 @@ static bool search(tare__python *python, const tare__python_map *maps, size_t n,
 }
 
 /* ---- version ------------------------------------------------------------------------------------------------------------ */
-/* "3.9.18" between two NULs, in the constants of the object. */
+/* "3.9.18 (main, …", the text of Py_GetVersion, which is among the variables of the object. */
 static bool find_text(const char *data, size_t n, uint32_t minor, char *out, size_t room)
 {
     char start[8];
-    int length = snprintf(start, sizeof(start), "3.%u.", (unsigned)minor);
-    for (const char *at = data; (at = memmem(at, n - (size_t)(at - data), start, (size_t)length)); at++) {
-        size_t left = n - (size_t)(at - data), size = strnlen(at, left < 16 ? left : 16);
-        size_t digits = strspn(at + length, "0123456789");
-        if ((at == data || at[-1] == '\0') && size < left && size < 16 && digits && digits <= 3 &&
-            strspn(at + (size_t)length + digits, "0123456789abrc+") == size - (size_t)length - digits) {
+    size_t length = (size_t)snprintf(start, sizeof(start), "3.%u.", (unsigned)minor);
+    for (const char *at = data; (at = memmem(at, n - (size_t)(at - data), start, length)); at++) {
+        size_t left = n - (size_t)(at - data), size = length;
+        while (size < left && size < 16 && strchr("0123456789abrc+", at[size]) && at[size])
+            size++;
+        if ((at == data || at[-1] == '\0') && left - size > 2 && at[size] == ' ' && at[size + 1] == '(' && size > length) {
             snprintf(out, room, "%.*s", (int)size, at);
             return true;
         }
@@ -171,14 +172,24 @@ static bool find_text(const char *data, size_t n, uint32_t minor, char *out, siz
     return false;
 }
 
-static bool version_from_constants(tare__python *python, const tare__python_map *maps, size_t n,
+/* Whether the mapping has variables of the object: those of the file, or the anonymous ones right after them. */
+static bool has_variables(const tare__python_map *maps, size_t i, const tare__python_map *object)
+{
+    const tare__python_map *map = &maps[i];
+    if (!map->inode && i && map->start == maps[i - 1].end)
+        map--;
+    return map->inode == object->inode && map->device == object->device && maps[i].readable && !maps[i].executable;
+}
+
+static bool version_from_variables(tare__python *python, const tare__python_map *maps, size_t n,
                                    const tare__python_map *object, uint32_t minor)
 {
     bool found = false;
     for (size_t i = 0; i < n && !found; i++) {
-        if (maps[i].inode != object->inode || maps[i].device != object->device || !maps[i].readable)
+        if (!has_variables(maps, i, object) || !maps[i].writable)
             continue;
-        size_t bytes = maps[i].end - maps[i].start < 32u << 20 ? (size_t)(maps[i].end - maps[i].start) : 32u << 20;
+        uint64_t most = maps[i].end - maps[i].start;
+        size_t bytes = most < VARIABLES_MAX ? (size_t)most : VARIABLES_MAX;
         char *data = malloc(bytes);
         if (data && tare__python_get(python->pid, maps[i].start, data, bytes))
             found = find_text(data, bytes, minor, python->version, sizeof(python->version));
@@ -233,12 +244,12 @@ static int find_layout(tare__python *python, const tare__python_map *maps, size_
     }
     uint32_t minor = version_from_name(object->path);
     if (minor) {
-        if (!version_from_constants(python, maps, n, object, minor))
+        if (!version_from_variables(python, maps, n, object, minor))
             snprintf(python->version, sizeof(python->version), "3.%u", minor);
         return old_layout(python, minor, error);
     }
     for (minor = 9; minor <= 10; minor++)
-        if (version_from_constants(python, maps, n, object, minor))
+        if (version_from_variables(python, maps, n, object, minor))
             return old_layout(python, minor, error);
     return old_layout(python, 0, error);
 }

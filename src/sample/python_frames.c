@@ -209,8 +209,9 @@ static uint64_t instruction_of(const tare__python_layout *layout, const unsigned
     return (uint64_t)(int64_t)(int32_t)tare__python_u32(frame + layout->frame_instruction); /* f_lasti */
 }
 
-/* Whether a frame that has called another is in the state that a call leaves: it has returned if not. */
-static bool is_calling(const tare__python_layout *layout, const unsigned char *frame, bool entered)
+/* Whether the frame runs: in 3.9 and 3.10 all frames of a stack do, also the current one. In later versions a frame that
+ * has called another (not through C) has saved its stack pointer; it has returned, or the other one has, if not. */
+static bool is_running(const tare__python_layout *layout, const unsigned char *frame, bool calling, bool entered)
 {
     if (layout->minor == 9)
         return frame[layout->frame_running] == 1;
@@ -218,7 +219,7 @@ static bool is_calling(const tare__python_layout *layout, const unsigned char *f
         signed char running = (signed char)frame[layout->frame_running];
         return running == 0 || running == 2;
     }
-    if (layout->frame_stack != TARE__PYTHON_NO && !entered) /* its stack pointer is saved by a call without C */
+    if (layout->frame_stack != TARE__PYTHON_NO && calling && !entered)
         return (int32_t)tare__python_u32(frame + layout->frame_stack) >= 0;
     return true;
 }
@@ -230,10 +231,21 @@ static bool is_same(const tare__python_layout *layout, const unsigned char *a, c
     if (code_of(layout, a) != code_of(layout, b) || owner_of(layout, a) != owner_of(layout, b) ||
         tare__python_u64(a + layout->frame_previous) != tare__python_u64(b + layout->frame_previous))
         return false;
-    if (!calling || owner_of(layout, a) >= OWNED_BY_C)
+    if (owner_of(layout, a) >= OWNED_BY_C)
         return true;
-    return instruction_of(layout, a) == instruction_of(layout, b) && is_calling(layout, a, entered) &&
-           is_calling(layout, b, entered);
+    return (!calling || instruction_of(layout, a) == instruction_of(layout, b)) &&
+           is_running(layout, a, calling, entered) && is_running(layout, b, calling, entered);
+}
+
+bool tare__python_frame_is(const tare__python_layout *layout, const tare__python_inner *frame, const unsigned char *bytes)
+{
+    if (tare__python_u64(bytes + layout->frame_previous) != frame->previous || owner_of(layout, bytes) != frame->owner)
+        return false;
+    if (frame->owner >= OWNED_BY_C)
+        return true;
+    return code_of(layout, bytes) == frame->code &&
+           (!frame->calling || instruction_of(layout, bytes) == frame->instruction) &&
+           is_running(layout, bytes, frame->calling, frame->entered);
 }
 
 static void keep_frame(tare__python_state *state, const tare__python_raw *raw)
@@ -265,13 +277,22 @@ static tare__python_progress step(tare__python *python, tare__python_state *stat
     if (!is_same(layout, a, b, walk->calling, walk->entered))
         return TARE__PYTHON_CHANGED;
     int owner = owner_of(layout, b);
+    if (owner == OWNED_BY_GENERATOR && !tare__python_u64(b + layout->frame_previous))
+        return TARE__PYTHON_CHANGED; /* suspended: the link is set while it runs */
+    bool outside = region >= state->frames.at && region < state->frames.at + state->frames.n;
+    if (state->n_inner < TARE__PYTHON_INNER) {
+        state->inner[state->n_inner++] = (tare__python_inner){
+            walk->address, code_of(layout, b), tare__python_u64(b + layout->frame_previous), instruction_of(layout, b),
+            walk->calling, walk->entered, outside, owner};
+        state->scattered = state->scattered || outside;
+    }
     if (owner < OWNED_BY_C) {
         tare__python_raw raw = {code_of(layout, b), instruction_of(layout, b), owner == OWNED_BY_GENERATOR};
         keep_frame(state, &raw);
         walk->calling = true;
     }
     walk->entered = owner >= OWNED_BY_C || (layout->frame_entry != TARE__PYTHON_NO && b[layout->frame_entry]);
-    walk->outside += region >= state->frames.at && region < state->frames.at + state->frames.n;
+    walk->outside += outside;
     walk->address = tare__python_u64(b + layout->frame_previous);
     return TARE__PYTHON_WALKED;
 }
@@ -290,7 +311,8 @@ static tare__python_progress walk_frames(tare__python *python, tare__python_stat
 {
     walk walk = {.address = address};
     size_t limit = steps_max(python, state);
-    state->depth = 0;
+    state->depth = state->n_inner = 0;
+    state->scattered = false;
     for (size_t steps = 0; walk.address; steps++) {
         if (steps > limit)
             return TARE__PYTHON_CHANGED;

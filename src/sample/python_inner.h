@@ -62,7 +62,7 @@ typedef struct tare__python_symbols { /* addresses in the process; 0: not found 
 typedef struct tare__python_map {
     uint64_t start, end, offset;
     uint64_t device, inode;
-    bool readable, executable;
+    bool readable, writable, executable;
     const char *path; /* in the text of maps */
 } tare__python_map;
 /* The object's symbols from its image in memory at `base`. False: it has no dynamic symbol _PyRuntime. */
@@ -133,6 +133,13 @@ typedef struct tare__python_raw { /* a frame before its code is known */
     bool generator;
 } tare__python_raw;
 
+#define TARE__PYTHON_INNER 8u
+typedef struct tare__python_inner { /* one of the innermost frames, as it has to stay while it is checked again */
+    uint64_t address, code, previous, instruction;
+    bool calling, entered, outside;
+    int owner;
+} tare__python_inner;
+
 typedef enum tare__python_progress {
     TARE__PYTHON_WAITS,   /* to be read (again) */
     TARE__PYTHON_CHANGED, /* to be read again, since it changed while it was read */
@@ -155,14 +162,20 @@ typedef struct tare__python_state { /* a PyThreadState */
     uint32_t waits, changes;       /* reads that did not do, in this sample */
     tare__python_raw *raw;         /* innermost ones, then a ring of the outermost ones */
     uint32_t depth;
+    tare__python_inner inner[TARE__PYTHON_INNER];
+    uint32_t n_inner;
+    bool scattered;                /* some of them are not in the data stack */
+    tare__python_regions again;    /* the ranges that have them */
+    uint32_t at_again;
     tare__python_frame *shown;
     uint32_t n_shown;
 } tare__python_state;
 
 typedef struct tare__python_interp {
-    uint64_t address, gil, holder;
+    uint64_t address, gil;
+    uint64_t holder, last_holder; /* when a read began, and when it ended; 0: none */
     bool collecting;
-    uint32_t at_next, at_threads, at_collecting, at_gil; /* in the buffer */
+    uint32_t at_next, at_threads, at_collecting, at_gil, at_last; /* in the buffer */
 } tare__python_interp;
 
 typedef struct tare__python_guess { /* a code object that the stacks of this sample probably have */
@@ -249,13 +262,18 @@ tare__python_line *tare__python_lines(tare__arena *memory, tare__python_table ta
 /* A compact Unicode object's characters (of 1, 2 or 4 bytes) as UTF-8. NULL: no memory. */
 char *tare__python_utf8(tare__arena *memory, const unsigned char *bytes, size_t characters, unsigned kind, bool ascii);
 
-/* ---- python_frames.c, python_threads.c ------------------------------------------------------------------- */
+/* ---- python_frames.c, python_verify.c, python_threads.c ------------------------------------------------------------------- */
 /* Adds the ranges of a thread to the planned read: false if they do not fit into it. */
 bool tare__python_state_plan(tare__python *python, tare__python_state *state);
 /* Follows the frames in the planned read into `raw`, and sets `progress`. */
 void tare__python_state_walk(tare__python *python, tare__python_state *state);
 #define TARE__PYTHON_INNERMOST (TARE__PYTHON_DEPTH_MAX / 4 * 3)
 #define TARE__PYTHON_OUTERMOST (TARE__PYTHON_DEPTH_MAX - TARE__PYTHON_INNERMOST)
+/* Whether the innermost frames are as they were, in this copy of them. */
+bool tare__python_frame_is(const tare__python_layout *layout, const tare__python_inner *frame, const unsigned char *bytes);
+/* The threads that may run Python code while they are read, and whose frames are scattered: their innermost frames are
+ * read several times more. Those that change are CHANGED. */
+void tare__python_verify(tare__python *python);
 void tare__python_state_free(tare__python_state *state);
 /* Reads the list of thread states anew. False: no memory, or it could not be read. */
 bool tare__python_list(tare__python *python);

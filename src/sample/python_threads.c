@@ -126,6 +126,8 @@ void tare__python_state_free(tare__python_state *state)
         return;
     free(state->chunks.at);
     free(state->frames.at);
+    free(state->outside.at);
+    free(state->again.at);
     free(state->raw);
     free(state->shown);
     free(state);

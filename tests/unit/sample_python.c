@@ -1,0 +1,588 @@
+/* Tests of Python call stacks (src/sample/python*.c) on every interpreter of this machine: the frames against what the
+ * program itself says, mixed stacks, reuse of code objects, damaged memory. One thread.
+ * Must not know the samplers. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sample/python_inner.h"
+#include "sample_python_programs.h"
+
+static char folder[] = "/tmp/tare-python-XXXXXX";
+static char *interpreters[32];
+static size_t n_interpreters;
+
+/* ---- interpreters ------------------------------------------------------------------------------------------ */
+static void add_interpreters(const char *pattern)
+{
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc && n_interpreters < TARE__COUNT_OF(interpreters); i++) {
+        const char *name = strrchr(found.gl_pathv[i], '/') + 1;
+        char *end;
+        long minor = strncmp(name, "python3.", 8) == 0 ? strtol(name + 8, &end, 10) : 0;
+        if (minor >= 9 && minor <= 14 && (*end == '\0' || strcmp(end, "t") == 0))
+            interpreters[n_interpreters++] = strdup(found.gl_pathv[i]);
+    }
+    globfree(&found);
+}
+
+static int set_up(void **state)
+{
+    char pattern[512];
+    (void)state;
+    const char *home = getenv("HOME");
+    assert_non_null(mkdtemp(folder));
+    snprintf(pattern, sizeof(pattern), "%s/.pyenv/versions/3.*/bin/python3.*", home ? home : "");
+    add_interpreters(pattern);
+    add_interpreters("/usr/bin/python3.*");
+    add_interpreters("/usr/local/bin/python3.*");
+    for (size_t i = 0; i < n_interpreters; i++)
+        print_message("interpreter: %s\n", interpreters[i]);
+    if (!n_interpreters)
+        print_message("no CPython 3.9 to 3.14 on this machine: nothing is tested\n");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    for (size_t i = 0; i < n_interpreters; i++)
+        free(interpreters[i]);
+    return system(command) == 0 ? 0 : -1;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------- */
+typedef struct program {
+    pid_t pid;
+    FILE *output;
+    int input;
+} program;
+
+static program start(const char *interpreter, const char *text, const char *a, const char *b)
+{
+    char path[64];
+    int from[2], to[2];
+    snprintf(path, sizeof(path), "%s/program.py", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(pipe(from) | pipe(to), 0);
+    program program = {.pid = fork()};
+    if (program.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        for (int fd = 3; fd < 64; fd++)
+            close(fd);
+        setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
+        execl(interpreter, interpreter, "-S", "-E", path, a, b, (char *)NULL);
+        _exit(127);
+    }
+    close(from[1]);
+    close(to[0]);
+    program.output = fdopen(from[0], "r");
+    program.input = to[1];
+    return program;
+}
+
+static void finish(program *program)
+{
+    kill(program->pid, SIGKILL);
+    waitpid(program->pid, NULL, 0);
+    fclose(program->output);
+    close(program->input);
+}
+
+/* The next line without its end; fails if there is none. */
+static char *line_of(program *program)
+{
+    static char line[8192];
+    if (!fgets(line, sizeof(line), program->output))
+        fail_msg("the program has ended");
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+static void wait_ready(program *program)
+{
+    while (strcmp(line_of(program), "ready") != 0)
+        continue;
+}
+
+static tare__python *open_python(pid_t pid)
+{
+    tare__error error = {{0}};
+    tare__python *python = NULL;
+    int status = tare__python_open(pid, &python, &error);
+    if (status != 0)
+        fail_msg("open: %s (%d)", error.text, status);
+    return python;
+}
+
+static uint32_t take(tare__python *python, const tare__python_thread **threads)
+{
+    tare__error error = {{0}};
+    uint32_t n;
+    if (tare__python_sample(python, threads, &n, &error) != 0)
+        fail_msg("sample: %s", error.text);
+    return n;
+}
+
+/* ---- frames against the program's own ----------------------------------------------------------------------------- */
+#define FRAMES_MAX 11000u
+typedef struct truth {
+    unsigned long long ident;
+    int tid, main, depth;
+    struct {
+        int line, first;
+        char *name, *file;
+    } *frames;
+} truth;
+
+static size_t read_truth(program *program, truth *out, size_t room)
+{
+    size_t n = 0;
+    for (char *line; strcmp(line = line_of(program), "ready") != 0;) {
+        if (strncmp(line, "thread ", 7) != 0)
+            continue;
+        truth *thread = &out[n++];
+        assert_true(n <= room);
+        assert_int_equal(sscanf(line, "thread %llu %d %d %d", &thread->ident, &thread->tid, &thread->main, &thread->depth), 4);
+        thread->frames = calloc((size_t)thread->depth + 1, sizeof(*thread->frames));
+        for (int i = 0; i < thread->depth; i++) {
+            int name;
+            line = line_of(program);
+            assert_int_equal(sscanf(line, "frame %d %d %n", &thread->frames[i].line, &thread->frames[i].first, &name), 2);
+            char *tab = strchr(line, '\t');
+            assert_non_null(tab);
+            *tab = '\0';
+            thread->frames[i].name = strdup(line + name);
+            thread->frames[i].file = strdup(tab + 1);
+        }
+    }
+    return n;
+}
+
+static void free_truth(truth *threads, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; k < threads[i].depth; k++) {
+            free(threads[i].frames[k].name);
+            free(threads[i].frames[k].file);
+        }
+        free(threads[i].frames);
+    }
+}
+
+/* Frame `at` of what was read; those in the middle of a cut stack are missing. */
+static void compare_frame(const tare__python *python, const tare__python_thread *got, uint32_t at, const truth *expected,
+                          int of)
+{
+    const tare__python_code *code = tare__python_code_at(python, got->frames[at].code);
+    assert_non_null(code);
+    assert_string_equal(code->name, expected->frames[of].name);
+    assert_string_equal(code->file, expected->frames[of].file);
+    assert_int_equal(code->first_line, expected->frames[of].first);
+    assert_int_equal(got->frames[at].line, expected->frames[of].line);
+}
+
+static void compare_thread(const tare__python *python, const tare__python_thread *got, const truth *expected)
+{
+    assert_false(got->torn);
+    assert_int_equal(got->tid, expected->tid);
+    assert_int_equal(got->main, expected->main);
+    const tare__python_code *first = got->n ? tare__python_code_at(python, got->frames[0].code) : NULL;
+    int skipped = first && strcmp(first->name, "stop") == 0; /* the program reports its caller */
+    assert_int_equal(got->depth, expected->depth + skipped);
+    assert_int_equal(got->cut, got->depth > TARE__PYTHON_DEPTH_MAX);
+    if (!got->cut)
+        assert_int_equal(got->n, got->depth);
+    for (uint32_t i = (uint32_t)skipped; i < got->n; i++) {
+        uint32_t from_end = got->n - i;
+        int of = got->cut && i >= TARE__PYTHON_INNERMOST ? expected->depth - (int)from_end : (int)i - skipped;
+        compare_frame(python, got, i, expected, of);
+    }
+}
+
+static void compare(const char *interpreter, const char *name)
+{
+    truth expected[16] = {{0}};
+    program program = start(interpreter, stops_program, name, NULL);
+    pid_t pid = program.pid;
+    if (strcmp(name, "forked") == 0)
+        assert_int_equal(sscanf(line_of(&program), "child %d", &pid), 1);
+    size_t n = read_truth(&program, expected, TARE__COUNT_OF(expected));
+    tare__python *python = open_python(pid);
+    usleep(20000); /* it goes on from its report into a read */
+    for (int times = 0; times < 3; times++) { /* the second sample is read in another way than the first */
+        const tare__python_thread *threads;
+        uint32_t n_threads = take(python, &threads);
+        if (times == 0) /* until it is in os.read */
+            for (int tries = 0; tries < 200 && threads[n_threads - 1].torn; tries++) {
+                usleep(10000);
+                n_threads = take(python, &threads);
+            }
+        assert_int_equal(n_threads, n);
+        for (size_t i = 0; i < n; i++) {
+            uint32_t at = 0;
+            while (at < n_threads && threads[at].ident != expected[i].ident)
+                at++;
+            assert_true(at < n_threads);
+            compare_thread(python, &threads[at], &expected[i]);
+        }
+    }
+    tare__python_close(python);
+    free_truth(expected, n);
+    if (pid != program.pid)
+        kill(pid, SIGKILL);
+    finish(&program);
+}
+
+static void test_frames(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"nested", "recursion", "generator", "coroutine", "awaits", "expressions",
+                                        "unicode", "executed", "threads", "forked"};
+    for (size_t i = 0; i < n_interpreters; i++)
+        for (size_t k = 0; k < TARE__COUNT_OF(names); k++) {
+            print_message("%s %s\n", interpreters[i], names[k]);
+            compare(interpreters[i], names[k]);
+        }
+}
+
+static void test_version(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_interpreters; i++) {
+        program program = start(interpreters[i], "import sys, os, time\nprint(sys.version.split()[0])\n"
+                                                 "print('ready', flush=True)\ntime.sleep(1000)\n", NULL, NULL);
+        char version[64];
+        snprintf(version, sizeof(version), "%s", line_of(&program));
+        wait_ready(&program);
+        tare__python *python = open_python(program.pid);
+        assert_string_equal(tare__python_version(python), version);
+        assert_non_null(strstr(tare__python_object(python), "python"));
+        tare__python_close(python);
+        finish(&program);
+    }
+}
+
+/* ---- garbage collection, exec, other processes ------------------------------------------------------------------------- */
+static void test_collection(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_interpreters; i++) {
+        program program = start(interpreters[i], stops_program, "collection", NULL);
+        wait_ready(&program);
+        tare__python *python = open_python(program.pid);
+        const tare__python_thread *threads;
+        bool seen = false;
+        for (int tries = 0; tries < 200 && !seen; tries++) {
+            assert_int_equal(take(python, &threads), 1);
+            seen = threads[0].has_gil && threads[0].in_gc;
+            usleep(1000);
+        }
+        assert_true(seen);
+        tare__python_close(python);
+        finish(&program);
+    }
+}
+
+static void test_exec(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"replaced", "other_program"};
+    for (size_t i = 0; i < n_interpreters * TARE__COUNT_OF(names); i++) {
+        program program = start(interpreters[i / 2], stops_program, names[i % 2], NULL);
+        wait_ready(&program);
+        tare__python *python = open_python(program.pid);
+        const tare__python_thread *threads;
+        tare__error error;
+        uint32_t n;
+        assert_int_equal(take(python, &threads), 1);
+        assert_int_equal(write(program.input, "x", 1), 1);
+        int status = 0;
+        for (int tries = 0; tries < 10000 && status == 0; tries++) {
+            status = tare__python_sample(python, &threads, &n, &error);
+            usleep(1000);
+        }
+        assert_int_equal(status, TARE_E_SYSTEM);
+        tare__python_close(python);
+        finish(&program);
+    }
+}
+
+static void test_others(void **state)
+{
+    (void)state;
+    tare__error error;
+    tare__python *python;
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execl("/bin/sleep", "sleep", "1000", (char *)NULL);
+        _exit(127);
+    }
+    int status = 0;
+    for (int i = 0; i < 100; i++) { /* before and after its exec */
+        status = tare__python_open(child, &python, &error);
+        assert_true(status == TARE_E_INPUT || status == TARE_E_BUSY);
+        usleep(1000);
+    }
+    assert_int_equal(status, TARE_E_INPUT);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_int_equal(tare__python_open(child, &python, &error), TARE_E_SYSTEM);
+    tare__python_close(NULL);
+}
+
+/* From the first instruction of the process on: try again, then stacks, and the end of the process. */
+static void test_start_and_end(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_interpreters * 10; i++) {
+        program program = start(interpreters[i / 10], "import json, argparse\n", NULL, NULL);
+        tare__python *python = NULL;
+        tare__error error;
+        int status;
+        while ((status = tare__python_open(program.pid, &python, &error)) != 0 && status != TARE_E_SYSTEM)
+            continue;
+        const tare__python_thread *threads;
+        uint32_t n;
+        while (status == 0)
+            status = tare__python_sample(python, &threads, &n, &error);
+        assert_int_equal(status, TARE_E_SYSTEM);
+        tare__python_close(python);
+        finish(&program);
+    }
+}
+
+/* ---- stacks of a program that changes all the time --------------------------------------------------------------------- */
+/* Frames of paths_program: each name is the caller's and the digit of the line that the caller is on. */
+static bool is_path(const tare__python *python, const tare__python_thread *thread)
+{
+    const char *caller = NULL;
+    int digit = 0;
+    for (uint32_t i = thread->n; i-- > 0;) {
+        const tare__python_code *code = tare__python_code_at(python, thread->frames[i].code);
+        if (strcmp(code->file, "<paths>") != 0)
+            continue;
+        size_t length = strlen(code->name);
+        if (caller ? strncmp(code->name, caller, length - 1) != 0 || strlen(caller) + 1 != length ||
+                         code->name[length - 1] != '0' + digit
+                   : strcmp(code->name, "f") != 0)
+            return false;
+        caller = code->name;
+        digit = thread->frames[i].line - (int)code->first_line - 1;
+    }
+    return true;
+}
+
+static void print_stack(const tare__python *python, const tare__python_thread *thread)
+{
+    for (uint32_t i = 0; i < thread->n; i++) {
+        const tare__python_code *code = tare__python_code_at(python, thread->frames[i].code);
+        print_message("    %s:%d (from %d)\n", code->name, (int)thread->frames[i].line, (int)code->first_line);
+    }
+}
+
+/* The program and this one each on a CPU, where there are two: they must run at the same time. */
+static void pin(pid_t pid, bool second)
+{
+    cpu_set_t allowed, one;
+    int cpus[2], n = 0;
+    if (sched_getaffinity(getppid(), sizeof(allowed), &allowed) != 0)
+        return;
+    for (int cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++)
+        if (CPU_ISSET(cpu, &allowed))
+            cpus[n++] = cpu;
+    CPU_ZERO(&one);
+    if (n == 2) {
+        CPU_SET(cpus[second], &one);
+        sched_setaffinity(pid, sizeof(one), &one);
+    }
+}
+
+static unsigned mixed_stacks(const char *interpreter, const char *levels, const char *kinds, unsigned samples)
+{
+    program program = start(interpreter, paths_program, levels, kinds);
+    wait_ready(&program);
+    tare__python *python = open_python(program.pid);
+    const tare__python_thread *threads;
+    unsigned mixed = 0, depths[64] = {0}, torn = 0;
+    pin(0, false);
+    pin(program.pid, true);
+    for (unsigned i = 0; i < samples; i++) {
+        assert_int_equal(take(python, &threads), 1);
+        torn += threads[0].torn;
+        depths[threads[0].n < 63 ? threads[0].n : 63]++;
+        if (threads[0].torn || is_path(python, &threads[0]))
+            continue;
+        if (mixed++ < 3) {
+            print_message("mixed stack:\n");
+            print_stack(python, &threads[0]);
+        }
+    }
+    print_message("%s, %s levels of %s: %u samples, %u torn, %u mixed; depths", interpreter, levels, kinds, samples, torn,
+                  mixed);
+    for (unsigned i = 0; i < 20; i++)
+        print_message(" %u", depths[i]);
+    print_message("\n");
+    tare__python_close(python);
+    finish(&program);
+    return mixed;
+}
+
+static void test_mixed(void **state)
+{
+    (void)state;
+    static const char *const programs[][2] = {{"1", "p"}, {"2", "p"}, {"3", "p"}, {"8", "p"}, {"4", "pcg"}};
+    const char *samples = getenv("TARE_PYTHON_SAMPLES");
+    unsigned mixed = 0;
+    for (size_t i = 0; i < n_interpreters; i++)
+        for (size_t k = 0; k < TARE__COUNT_OF(programs); k++)
+            mixed += mixed_stacks(interpreters[i], programs[k][0], programs[k][1], samples ? (unsigned)atoi(samples) : 4000);
+    assert_int_equal(mixed, 0);
+}
+
+/* nameN in fileN, at line N % 500 + 1. */
+static void test_reuse(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_interpreters; i++) {
+        program program = start(interpreters[i], reuse_program, NULL, NULL);
+        wait_ready(&program);
+        tare__python *python = open_python(program.pid);
+        const tare__python_thread *threads;
+        unsigned seen = 0;
+        for (unsigned k = 0; k < 3000; k++) {
+            take(python, &threads);
+            for (uint32_t at = 0; at + 1 < threads[0].n; at++) {
+                const tare__python_code *code = tare__python_code_at(python, threads[0].frames[at].code);
+                int name, file;
+                if (sscanf(code->name, "name%d", &name) != 1)
+                    continue;
+                seen++;
+                assert_int_equal(sscanf(code->file, "<file%d>", &file), 1);
+                assert_int_equal(name, file);
+                assert_int_equal(code->first_line, name % 500 + 1);
+            }
+        }
+        print_message("%s: %u functions seen\n", interpreters[i], seen);
+        assert_true(seen > 0);
+        tare__python_close(python);
+        finish(&program);
+    }
+}
+
+/* ---- damaged memory --------------------------------------------------------------------------------------------------------- */
+static tare__python_read_function *real_read;
+static uint64_t seed;
+static unsigned damage_one_in;
+
+static uint32_t random_number(void)
+{
+    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (uint32_t)(seed >> 33);
+}
+
+static ssize_t damaged_read(pid_t pid, const struct iovec *local, unsigned long n_local, const struct iovec *remote,
+                            unsigned long n_remote)
+{
+    ssize_t got = real_read(pid, local, n_local, remote, n_remote);
+    unsigned char *bytes = local[0].iov_base;
+    if (got <= 0 || random_number() % damage_one_in)
+        return got;
+    unsigned n = 1 + random_number() % 8;
+    for (unsigned i = 0; i < n; i++) {
+        size_t at = random_number() % (size_t)got;
+        unsigned kind = random_number() % 6;
+        if (kind == 0) {
+            bytes[at] = (unsigned char)random_number();
+        } else if (kind == 1 && at + 8 <= (size_t)got) { /* another pointer of the same read */
+            size_t from = (random_number() % (size_t)got) & ~(size_t)7;
+            at &= ~(size_t)7;
+            if (from + 8 <= (size_t)got && at + 8 <= (size_t)got)
+                memmove(bytes + at, bytes + from, 8);
+        } else if (kind == 2 && at + 8 <= (size_t)got) {
+            memset(bytes + (at & ~(size_t)7), random_number() % 2 ? 255 : 0, 8);
+        } else if (kind == 3) {
+            return (ssize_t)at;
+        } else if (kind == 4 && at + 8 <= (size_t)got) {
+            bytes[at & ~(size_t)7] ^= (unsigned char)(8u << random_number() % 5);
+        } else if (kind == 5 && random_number() % 8 == 0) {
+            for (size_t k = 0; k < (size_t)got; k++)
+                bytes[k] = (unsigned char)random_number();
+        }
+    }
+    return got;
+}
+
+static void test_damage(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"nested", "generator", "threads", "recursion", "unicode"};
+    tare__error error;
+    real_read = tare__python_read_memory;
+    for (size_t i = 0; i < n_interpreters * TARE__COUNT_OF(names); i++) {
+        program program = start(interpreters[i / TARE__COUNT_OF(names)], stops_program, names[i % TARE__COUNT_OF(names)], NULL);
+        wait_ready(&program);
+        tare__python_read_memory = damaged_read;
+        unsigned opened = 0;
+        for (unsigned k = 0; k < 60; k++) {
+            tare__python *python;
+            const tare__python_thread *threads;
+            uint32_t n;
+            seed = 1000 * i + k;
+            damage_one_in = k % 2 ? 2 : 12;
+            if (tare__python_open(program.pid, &python, &error) != 0)
+                continue;
+            opened++;
+            for (unsigned sample = 0; sample < 20; sample++)
+                if (tare__python_sample(python, &threads, &n, &error) == 0)
+                    for (uint32_t at = 0; at < n; at++)
+                        for (uint32_t frame = 0; frame < threads[at].n; frame++)
+                            assert_non_null(tare__python_code_at(python, threads[at].frames[frame].code));
+            tare__python_close(python);
+        }
+        tare__python_read_memory = real_read;
+        assert_true(opened > 0);
+        finish(&program);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frames),    cmocka_unit_test(test_version), cmocka_unit_test(test_collection),
+        cmocka_unit_test(test_exec),      cmocka_unit_test(test_others),  cmocka_unit_test(test_start_and_end),
+        cmocka_unit_test(test_mixed),     cmocka_unit_test(test_reuse),   cmocka_unit_test(test_damage),
+    };
+    const char *only = getenv("TARE_PYTHON_ONLY");
+    if (only)
+        cmocka_set_test_filter(only);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
