@@ -210,8 +210,7 @@ static bool is_events(uint16_t kind)
     return kind == TARE__BLOCK_EVENTS || kind == TARE__BLOCK_COMPLETE;
 }
 
-/* Blocks that can be dropped when they are old; all others are needed to read the rest. */
-static bool can_go(uint16_t kind)
+bool tare__writer_drops(uint16_t kind)
 {
     return is_events(kind) || kind == TARE__BLOCK_SAMPLES || kind == TARE__BLOCK_STACK_SAMPLES;
 }
@@ -236,20 +235,31 @@ static void account(tare__writer *writer, const tare__text *blocks, bool written
 }
 
 /* The file stays below its limit at all times, including the copy of what is kept: it grows to two thirds and is cut
- * to one. */
+ * to one. Tables of stacks cannot be dropped, and may become large: what they take is taken from the rest. If that is
+ * too little, the file is longer than its limit, but is not copied for every block. */
 static void make_room(tare__writer *writer, size_t bytes)
 {
-    if (writer->max_bytes && writer->bytes + bytes > writer->max_bytes / 3 * 2)
-        tare__writer_compact(writer, 0, writer->max_bytes / 3 - writer->max_bytes / 64); /* the rest: what cannot be
-                                                                                          * dropped */
+    uint64_t max = writer->max_bytes, tables = 0, dropped = 0;
+    if (!max || writer->bytes + bytes <= max / 3 * 2)
+        return;
+    for (size_t i = 0; i < writer->entry_count; i++) {
+        const tare__block_entry *entry = &writer->entries[i];
+        tables += entry->kind == TARE__BLOCK_STACKS ? entry->bytes : 0;
+        dropped += tare__writer_drops(entry->kind) ? entry->bytes : 0;
+    }
+    uint64_t keep = max / 3 - max / 64; /* the rest: what cannot be dropped */
+    uint64_t least = max / 16;
+    keep = tables < keep - least ? keep - tables : least;
+    if (keep > least || dropped > 2 * least)
+        tare__writer_compact(writer, 0, keep);
 }
 
-static bool any_can_go(const tare__text *blocks)
+static bool any_dropped(const tare__text *blocks)
 {
     for (size_t at = 0; at + sizeof(tare__block_header) <= blocks->length;) {
         tare__block_header header;
         memcpy(&header, blocks->data + at, sizeof header);
-        if (can_go(header.kind))
+        if (tare__writer_drops(header.kind))
             return true;
         at += sizeof header + header.payload_bytes;
     }
@@ -270,7 +280,7 @@ static int keep_reserve(tare__writer *writer, const tare__text *blocks)
 {
     if (writer->reserved >= writer->bytes + blocks->length + RESERVE_LEAST ||
         reserve(writer, blocks->length + RESERVE_BYTES) || reserve(writer, blocks->length + RESERVE_LEAST) ||
-        !any_can_go(blocks))
+        !any_dropped(blocks))
         return 0;
     return errno == ENOSPC || errno == EDQUOT ? -errno : 0;
 }
@@ -369,7 +379,7 @@ static size_t first_that_fits(const tare__writer *writer, uint64_t keep_bytes)
         return 0;
     uint64_t sum = 0;
     for (size_t i = writer->entry_count; i > 0; i--) {
-        if (!can_go(writer->entries[i - 1].kind))
+        if (!tare__writer_drops(writer->entries[i - 1].kind))
             continue;
         sum += writer->entries[i - 1].bytes;
         if (sum > keep_bytes)
@@ -383,7 +393,7 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     size_t first = first_that_fits(writer, keep_bytes);
     uint64_t taken_out = 0;
     for (size_t i = 0; i < writer->entry_count; i++)
-        taken_out += can_go(writer->entries[i].kind) &&
+        taken_out += tare__writer_drops(writer->entries[i].kind) &&
                      (i < first || writer->entries[i].last_ticks < before_ticks);
     if (taken_out == 0)
         return 0;
@@ -403,7 +413,7 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     tare__block_entry *entries = malloc((writer->entry_count + 1) * sizeof *entries);
     for (size_t i = 0; i < writer->entry_count && !failed && entries; i++) {
         const tare__block_entry *entry = &writer->entries[i];
-        if (can_go(entry->kind) && (i < first || entry->last_ticks < before_ticks)) {
+        if (tare__writer_drops(entry->kind) && (i < first || entry->last_ticks < before_ticks)) {
             rotated += entry->spans;
             if (entry->last_ticks > before)
                 before = entry->last_ticks;

@@ -118,8 +118,8 @@ static void put_sample(tare__stacks *stacks, uint64_t ticks, uint64_t *before)
     };
     before[which] = ticks;
     printf("given\t%" PRIu64 "\t%" PRId64 "\t%" PRId64 "\t%" PRIu64 "\t%d\t%s\t%u\t%u\t%" PRIu64 "\t%" PRIu64
-           "\t%" PRIu64, ticks, thread.pid, thread.tid, thread.start_time, thread.main, name, sample.state, sample.flags,
-           sample.wall_ns, sample.cpu_ns, sample.queue_ns);
+           "\t%" PRIu64, ticks, thread.pid, thread.tid, thread.start_time, thread.main, name, sample.state,
+           sample.flags, sample.wall_ns, sample.cpu_ns, sample.queue_ns);
     for (uint64_t depth = draw(4) ? draw(3) : draw(DEPTH); depth > 0; depth--)
         sample.stack = push(stacks, sample.stack);
     printf("\n");
