@@ -76,7 +76,7 @@ static bool read_memory(pid_t pid, uint64_t address, void *out, size_t bytes)
     return address && process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes;
 }
 
-/* ---- kinds of descriptors ----------------------------------------------------------------------------------- */
+/* ---- kinds of descriptors --------------------------------------------------------------------------------------- */
 /* In order of preference, if a call waits for several. */
 typedef enum kind {
     NETWORK,
@@ -207,7 +207,7 @@ static tare__thread_state state_of_descriptor(tare__waiting *waiting, int fd)
     return found == FILE_OR_FIFO ? state_of_file(waiting, fd) : state_of_kind[found];
 }
 
-/* ---- calls with several descriptors --------------------------------------------------------------------------- */
+/* ---- calls with several descriptors ----------------------------------------------------------------------------- */
 
 static uint32_t epoll_kinds(tare__waiting *waiting, int epoll, size_t *count);
 
@@ -311,7 +311,7 @@ static tare__thread_state state_of_epoll(tare__waiting *waiting, const tare__cal
     return state_of_kinds(kinds);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 /* Functions of the kernel in which a thread waits for other threads that change the address space. */
 static const char *const waits_for_threads[] = {"do_user_addr_fault", "lock_mm_and_find_vma", "do_page_fault",
                                                 "exc_page_fault",     "handle_userfault",     "mmap_",
@@ -332,7 +332,7 @@ static tare__thread_state state_of_fault(const tare__waiting *waiting, bool in_c
     return in_call ? TARE__STATE_OTHER : TARE__STATE_DISK;
 }
 
-/* ---- other calls -------------------------------------------------------------------------------------------------- */
+/* ---- other calls ------------------------------------------------------------------------------------------------ */
 enum { FUTEX_WAIT_OP = 0, FUTEX_LOCK_PI_OP = 6, FUTEX_WAIT_BITSET_OP = 9, FUTEX_WAIT_REQUEUE_PI_OP = 11,
        FUTEX_LOCK_PI2_OP = 13, FUTEX_OP_MASK = 0x7f };
 enum { LOCK_WAIT_OP = 7, LOCK_WAIT_OPEN_FILE_OP = 38 }; /* F_SETLKW, F_OFD_SETLKW */
@@ -376,8 +376,21 @@ static int64_t restarted_number(const tare__waiting *waiting, const tare__call *
 {
     static const struct {
         const char *place, *name;
-    } places[] = {{"hrtimer_nanosleep", "nanosleep"}, {"futex_", "futex"}, {"do_sys_poll", "ppoll"},
-                  {"do_poll", "ppoll"}, {"poll_schedule", "ppoll"}, {"do_restart_poll", "ppoll"}};
+    } places[] = {
+        {"futex_", "futex"},
+        {"do_sys_poll", "ppoll"},
+        {"do_poll", "ppoll"},
+        {"poll_schedule", "ppoll"},
+        {"do_restart_poll", "ppoll"},
+        {"hrtimer_nanosleep", "nanosleep"},
+        {"alarm_timer", "nanosleep"},
+        /* What continues a sleep belongs to the scheduler, whose functions are not named: its callers. */
+        {"do_syscall_64", "nanosleep"},
+        {"__do_sys_restart", "nanosleep"},
+        {"__x64_sys_restart", "nanosleep"},
+        {"__arm64_sys_restart", "nanosleep"},
+        {"invoke_syscall", "nanosleep"},
+    };
     if (waiting->last_stack == call->stack &&
         memcmp(waiting->last_arguments, call->arguments, sizeof call->arguments) == 0)
         return waiting->last_number;
