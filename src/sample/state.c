@@ -291,7 +291,7 @@ static place find_place(tare__thread_reader *reader, int64_t *left_ns)
 static bool is_interrupted(tare__thread_reader *reader, int64_t left_ns)
 {
     char text[SWITCHES_BYTES];
-    if (left_ns == 0 || tare__waiting_stat(&reader->waiting).cpu != sched_getcpu() ||
+    if (left_ns == 0 || read_stat(reader).cpu != sched_getcpu() ||
         tare__sample_read("", "/proc/thread-self/sched", text, sizeof text) <= 0)
         return false;
     int64_t since = updated_ns(text) - left_ns;
@@ -378,8 +378,11 @@ static bool settle(tare__thread_reader *reader)
 static bool take_call(tare__thread_reader *reader, const char *text, int bytes, bool same)
 {
     tare__call call;
-    if (same && bytes == reader->call_bytes && memcmp(text, reader->call, (size_t)bytes) == 0)
+    bool again = bytes == reader->call_bytes && memcmp(text, reader->call, (size_t)bytes) == 0;
+    if (again && same)
         return reader->settled || settle(reader);
+    if (again && tare__waiting_is_known(&reader->waiting, reader->last.system_call))
+        return true;
     take_state(reader, TARE__STATE_OTHER);
     reader->settled = false;
     if (!parse_call(text, bytes, &call))
@@ -409,10 +412,8 @@ static int read_call(tare__thread_reader *reader, char *out, size_t room, char *
         reader->denied--;
     if (reader->denied == 0) {
         int got = read_file(reader, CALL, out, room);
-        if (got > 0 || got == -ESRCH || tare__sample_failed_here(got)) {
-            close_file(reader, STAT);
+        if (got > 0 || got == -ESRCH || tare__sample_failed_here(got))
             return got;
-        }
         close_file(reader, CALL);
         reader->denied = DENIED_READS;
     }

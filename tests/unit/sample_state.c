@@ -22,6 +22,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
@@ -329,6 +330,15 @@ static void reads_terminal(void)
     do_read(open(ptsname(master), O_RDWR | O_NOCTTY));
 }
 
+/* A device in a container, which the reader's own /dev does not have. */
+static void reads_gpu(void)
+{
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", "/dev", "tmpfs", 0, NULL) != 0 || mkfifo("/dev/nvidia0", 0600) != 0)
+        return;
+    do_poll(open("/dev/nvidia0", O_RDWR), -1);
+}
+
 static const struct {
     const char *name;
     void (*role)(void);
@@ -370,6 +380,7 @@ static const struct {
     {"poll of pipes and a TCP socket", polls_pipes_and_tcp, TARE__STATE_NETWORK, NULL, NULL},
     {"waitpid", waits_for_child, TARE__STATE_CHILD, "wait4", NULL},
     {"waitid", waits_by_id, TARE__STATE_CHILD, "waitid", NULL},
+    {"poll of a GPU", reads_gpu, TARE__STATE_GPU, NULL, NULL},
     {"poll of a pidfd", polls_child, TARE__STATE_CHILD, NULL, NULL},
     {"vfork", waits_for_exec, TARE__STATE_CHILD, NULL, NULL},
     {"mutex", locks, TARE__STATE_LOCK, "futex", &mutex},
@@ -784,7 +795,7 @@ static void no_memory(void **unused)
     assert_null(reader);
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------- */
 
 #define NAMED(name) {SYS_##name, #name}
 static void names_of_system_calls(void **unused)
