@@ -52,7 +52,7 @@ struct tare__thread_reader {
     tare__thread_now last;
 };
 
-/* ---- files -------------------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------------ */
 
 /* Half of the descriptors are left to others. */
 static bool is_scarce(int fd)
@@ -131,7 +131,7 @@ static bool has_ended(char letter)
     return letter == 'Z' || letter == 'X' || letter == 'x';
 }
 
-/* ---- totals ------------------------------------------------------------------------------------------------------- */
+/* ---- totals ----------------------------------------------------------------------------------------------------- */
 
 static bool parse_totals(const char *text, int bytes, uint64_t out[3])
 {
@@ -204,7 +204,7 @@ static reading read_totals(tare__thread_reader *reader)
     return CHANGED;
 }
 
-/* ---- on a CPU or not ---------------------------------------------------------------------------------------------- */
+/* ---- on a CPU or not -------------------------------------------------------------------------------------------- */
 
 /* The number after "name" and a colon, at the start of a line. */
 static bool value_of(const char *text, const char *name, int64_t *value)
@@ -291,14 +291,14 @@ static place find_place(tare__thread_reader *reader, int64_t *left_ns)
 static bool is_interrupted(tare__thread_reader *reader, int64_t left_ns)
 {
     char text[SWITCHES_BYTES];
-    if (left_ns == 0 || tare__waiting_stat(&reader->waiting).cpu != sched_getcpu() ||
+    if (left_ns == 0 || read_stat(reader).cpu != sched_getcpu() ||
         tare__sample_read("", "/proc/thread-self/sched", text, sizeof text) <= 0)
         return false;
     int64_t since = updated_ns(text) - left_ns;
     return since >= 0 && since < INTERRUPTED_NS;
 }
 
-/* ---- system calls --------------------------------------------------------------------------------------------- */
+/* ---- system calls ----------------------------------------------------------------------------------------------- */
 
 static bool hex_number(tare__scan *text, uint64_t *out)
 {
@@ -309,16 +309,16 @@ static bool hex_number(tare__scan *text, uint64_t *out)
     int digits = 0;
     for (; text->at < text->end && digits < 17; text->at++, digits++) {
         char c = *text->at;
-        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
-        if (digit == 16)
+        bool decimal = c >= '0' && c <= '9';
+        if (!decimal && (c < 'a' || c > 'f'))
             break;
-        value = value << 4 | digit;
+        value = value << 4 | (unsigned)(decimal ? c - '0' : c - 'a' + 10);
     }
     *out = value;
     return digits > 0 && digits <= 16;
 }
 
-/* "0 0x3 0x7f85 0x20000 0x22 0xffffffff 0x0 0x7ffc 0x7f85": number, arguments, stack, code; "-1 0x7ffc 0x7f85": none. */
+/* "0 0x3 0x7f85 0x20000 0x22 0xffffffff 0x0 0x7ffc 0x7f85": number, arguments, stack, code; "-1 0x7ffc 0x7f85". */
 static bool parse_call(const char *text, int bytes, tare__call *call)
 {
     tare__scan scan = tare__scan_of(text, bytes);
@@ -378,8 +378,11 @@ static bool settle(tare__thread_reader *reader)
 static bool take_call(tare__thread_reader *reader, const char *text, int bytes, bool same)
 {
     tare__call call;
-    if (same && bytes == reader->call_bytes && memcmp(text, reader->call, (size_t)bytes) == 0)
+    bool again = bytes == reader->call_bytes && memcmp(text, reader->call, (size_t)bytes) == 0;
+    if (again && same)
         return reader->settled || settle(reader);
+    if (again && tare__waiting_is_known(&reader->waiting, reader->last.system_call))
+        return true;
     take_state(reader, TARE__STATE_OTHER);
     reader->settled = false;
     if (!parse_call(text, bytes, &call))
@@ -398,7 +401,7 @@ static bool take_call(tare__thread_reader *reader, const char *text, int bytes, 
     return true;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 /* The text of "syscall", or where that is not permitted one made of the letter in "stat": *letter is then not NUL.
  * Bytes, or a negative errno. */
@@ -409,10 +412,8 @@ static int read_call(tare__thread_reader *reader, char *out, size_t room, char *
         reader->denied--;
     if (reader->denied == 0) {
         int got = read_file(reader, CALL, out, room);
-        if (got > 0 || got == -ESRCH || tare__sample_failed_here(got)) {
-            close_file(reader, STAT);
+        if (got > 0 || got == -ESRCH || tare__sample_failed_here(got))
             return got;
-        }
         close_file(reader, CALL);
         reader->denied = DENIED_READS;
     }

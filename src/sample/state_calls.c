@@ -8,7 +8,7 @@
 #include "state.h"
 #include "state_wait.h"
 
-/* ---- names, by number ----------------------------------------------------------------------------------------- */
+/* ---- names, by number ------------------------------------------------------------------------------------------- */
 /* Not from the headers of the build machine: they may be older than the kernel. */
 #if defined(__x86_64__)
 static const char *const calls[] = {
@@ -121,7 +121,7 @@ int64_t tare__system_call_number(const char *name)
     return -1;
 }
 
-/* ---- waits, sorted by name --------------------------------------------------------------------------------------- */
+/* ---- waits, sorted by name -------------------------------------------------------------------------------------- */
 typedef struct wait_rule {
     const char *name;
     tare__wait_kind kind;

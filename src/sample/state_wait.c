@@ -21,6 +21,7 @@
 #define SELECT_MAX 1024     /* descriptors in a set */
 #define EPOLL_KEPT_NS 1000000000u /* reading its list stops the other process's epoll_ctl for a moment */
 #define EPOLL_BYTES 8192
+#define MANY_KEPT_NS 100000000u /* a descriptor costs microseconds, and a call may have dozens */
 
 /* ---- the other process ------------------------------------------------------------------------------------------ */
 
@@ -76,7 +77,7 @@ static bool read_memory(pid_t pid, uint64_t address, void *out, size_t bytes)
     return address && process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes;
 }
 
-/* ---- kinds of descriptors ----------------------------------------------------------------------------------- */
+/* ---- kinds of descriptors --------------------------------------------------------------------------------------- */
 /* In order of preference, if a call waits for several. */
 typedef enum kind {
     NETWORK,
@@ -201,15 +202,30 @@ static tare__thread_state state_of_file(const tare__waiting *waiting, int fd)
     return TARE__STATE_DISK;
 }
 
+static tare__thread_state by_letter(const tare__waiting *waiting)
+{
+    return tare__waiting_stat(waiting).letter == 'D' ? TARE__STATE_DISK : TARE__STATE_OTHER;
+}
+
 static tare__thread_state state_of_descriptor(tare__waiting *waiting, int fd)
 {
     kind found = kind_of(waiting, fd);
-    return found == FILE_OR_FIFO ? state_of_file(waiting, fd) : state_of_kind[found];
+    if (found == FILE_OR_FIFO)
+        return state_of_file(waiting, fd);
+    if (found == ANOTHER || found == CLOSED) /* a disk without a file system; close() */
+        return by_letter(waiting);
+    return state_of_kind[found];
 }
 
-/* ---- calls with several descriptors --------------------------------------------------------------------------- */
+/* ---- calls with several descriptors ----------------------------------------------------------------------------- */
 
 static uint32_t epoll_kinds(tare__waiting *waiting, int epoll, size_t *count);
+
+/* Others do not change the answer. */
+static bool is_decided(uint32_t kinds)
+{
+    return kinds & 1u << NETWORK;
+}
 
 static uint32_t bit_of(tare__waiting *waiting, int fd, bool nested)
 {
@@ -235,7 +251,7 @@ static uint32_t epoll_kinds(tare__waiting *waiting, int epoll, size_t *count)
     uint32_t kinds = 0;
     int64_t fd;
     *count = 0;
-    while (*count < DESCRIPTORS_MAX && tare__scan_line(&rest, &line))
+    while (*count < DESCRIPTORS_MAX && !is_decided(kinds) && tare__scan_line(&rest, &line))
         if (tare__scan_skip(&line, "tfd:") && tare__scan_number(&line, &fd) && fd >= 0 && fd <= INT32_MAX) {
             kinds |= bit_of(waiting, (int)fd, true);
             ++*count;
@@ -266,7 +282,7 @@ static tare__thread_state state_of_poll(tare__waiting *waiting, const tare__call
     n = n > DESCRIPTORS_MAX ? DESCRIPTORS_MAX : n;
     if (n > 0 && !read_memory(waiting->pid, call->arguments[0], polled, n * sizeof *polled))
         return TARE__STATE_OTHER;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !is_decided(kinds); i++)
         kinds |= bit_of(waiting, polled[i].fd, false);
     return state_of_kinds(kinds);
 }
@@ -287,7 +303,7 @@ static tare__thread_state state_of_select(tare__waiting *waiting, const tare__ca
             set[at] |= one[at];
     }
     size_t found = 0;
-    for (int fd = 0; fd < n && found < DESCRIPTORS_MAX; fd++)
+    for (int fd = 0; fd < n && found < DESCRIPTORS_MAX && !is_decided(kinds); fd++)
         if (set[fd / 8] & 1u << fd % 8) {
             kinds |= bit_of(waiting, fd, false);
             found++;
@@ -311,7 +327,7 @@ static tare__thread_state state_of_epoll(tare__waiting *waiting, const tare__cal
     return state_of_kinds(kinds);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 /* Functions of the kernel in which a thread waits for other threads that change the address space. */
 static const char *const waits_for_threads[] = {"do_user_addr_fault", "lock_mm_and_find_vma", "do_page_fault",
                                                 "exc_page_fault",     "handle_userfault",     "mmap_",
@@ -332,7 +348,7 @@ static tare__thread_state state_of_fault(const tare__waiting *waiting, bool in_c
     return in_call ? TARE__STATE_OTHER : TARE__STATE_DISK;
 }
 
-/* ---- other calls -------------------------------------------------------------------------------------------------- */
+/* ---- other calls ------------------------------------------------------------------------------------------------ */
 enum { FUTEX_WAIT_OP = 0, FUTEX_LOCK_PI_OP = 6, FUTEX_WAIT_BITSET_OP = 9, FUTEX_WAIT_REQUEUE_PI_OP = 11,
        FUTEX_LOCK_PI2_OP = 13, FUTEX_OP_MASK = 0x7f };
 enum { LOCK_WAIT_OP = 7, LOCK_WAIT_OPEN_FILE_OP = 38 }; /* F_SETLKW, F_OFD_SETLKW */
@@ -366,18 +382,26 @@ static tare__thread_state state_of_two(tare__waiting *waiting, const tare__call 
     return kinds == 1u << FILE_OR_FIFO ? TARE__STATE_DISK : state_of_kinds(kinds);
 }
 
-static tare__thread_state by_letter(const tare__waiting *waiting)
-{
-    return tare__waiting_stat(waiting).letter == 'D' ? TARE__STATE_DISK : TARE__STATE_OTHER;
-}
-
 /* A call that a signal interrupted continues as restart_syscall, with the same arguments. */
 static int64_t restarted_number(const tare__waiting *waiting, const tare__call *call)
 {
     static const struct {
         const char *place, *name;
-    } places[] = {{"hrtimer_nanosleep", "nanosleep"}, {"futex_", "futex"}, {"do_sys_poll", "ppoll"},
-                  {"do_poll", "ppoll"}, {"poll_schedule", "ppoll"}, {"do_restart_poll", "ppoll"}};
+    } places[] = {
+        {"futex_", "futex"},
+        {"do_sys_poll", "ppoll"},
+        {"do_poll", "ppoll"},
+        {"poll_schedule", "ppoll"},
+        {"do_restart_poll", "ppoll"},
+        {"hrtimer_nanosleep", "nanosleep"},
+        {"alarm_timer", "nanosleep"},
+        /* What continues a sleep belongs to the scheduler, whose functions are not named: its callers. */
+        {"do_syscall_64", "nanosleep"},
+        {"__do_sys_restart", "nanosleep"},
+        {"__x64_sys_restart", "nanosleep"},
+        {"__arm64_sys_restart", "nanosleep"},
+        {"invoke_syscall", "nanosleep"},
+    };
     if (waiting->last_stack == call->stack &&
         memcmp(waiting->last_arguments, call->arguments, sizeof call->arguments) == 0)
         return waiting->last_number;
@@ -416,6 +440,17 @@ static tare__thread_state state_of_call(tare__waiting *waiting, const tare__call
     }
 }
 
+static bool has_many(int64_t number)
+{
+    tare__wait_kind kind = tare__wait_kind_of(number);
+    return kind == TARE__WAIT_POLL || kind == TARE__WAIT_SELECT || kind == TARE__WAIT_EPOLL;
+}
+
+bool tare__waiting_is_known(const tare__waiting *waiting, int64_t number)
+{
+    return has_many(number) && tare__monotonic_ns() < waiting->many_until_ns;
+}
+
 tare__thread_state tare__waiting_state(tare__waiting *waiting, const tare__call *call, int64_t *number,
                                        uint64_t *lock)
 {
@@ -429,6 +464,8 @@ tare__thread_state tare__waiting_state(tare__waiting *waiting, const tare__call 
         memcpy(waiting->last_arguments, call->arguments, sizeof call->arguments);
     }
     *number = known.number;
+    if (has_many(known.number))
+        waiting->many_until_ns = tare__monotonic_ns() + MANY_KEPT_NS;
     if (known.number == TARE__CALL_NONE && call->number == TARE__CALL_NONE)
         return state_of_fault(waiting, false);
     return state_of_call(waiting, &known, lock);

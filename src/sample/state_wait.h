@@ -54,6 +54,7 @@ typedef struct tare__waiting {
     uint64_t epoll_until_ns;
     uint32_t epoll_kinds; /* bits */
     size_t epoll_count;
+    uint64_t many_until_ns; /* the answer of a call with several descriptors is kept */
     int64_t last_number;  /* of the last call that was not restart_syscall */
     uint64_t last_arguments[6], last_stack;
 } tare__waiting;
@@ -63,6 +64,9 @@ void tare__waiting_start(tare__waiting *waiting, pid_t pid, pid_t tid);
  * restarted. */
 tare__thread_state tare__waiting_state(tare__waiting *waiting, const tare__call *call, int64_t *number,
                                        uint64_t *lock);
+/* This call, made again with the same arguments, has the same answer: its descriptors were looked at a moment ago. */
+bool tare__waiting_is_known(const tare__waiting *waiting, int64_t number);
+
 typedef struct tare__task_stat {
     char letter; /* R, S, D, T, …; '\0': the file cannot be read */
     uint64_t start_time; /* clock ticks since boot */
