@@ -19,16 +19,6 @@
 #define LIB "/usr/lib/python3.12/"
 #define SITE "/home/user/app/.venv/lib/python3.12/site-packages/"
 
-typedef struct kept_text {
-    tare__text text;
-} kept_text;
-
-static int keep(void *context, const void *bytes, size_t n)
-{
-    tare__text_append(&((kept_text *)context)->text, bytes, n);
-    return 0;
-}
-
 /* A program that fetches and parses while a pool resizes images and a worker waits. */
 static tare__analysis *fetch(builder **made)
 {
@@ -79,9 +69,9 @@ static tare__analysis *fetch(builder **made)
 
 static tare__text emit(const tare__emitter *emitter, const tare__analysis *analysis, tare__emit_options options)
 {
-    kept_text kept = {0};
+    kept kept = {0};
     tare__error error = {""};
-    tare__emit_sink sink = {.write = keep, .context = &kept};
+    tare__emit_sink sink = sink_of(&kept);
     tare__emit_input input = {.analysis = analysis};
     options.width = options.width ? options.width : TARE__EMIT_WIDTH;
     assert_int_equal(emitter->emit(&input, &options, &sink, &error), 0);

@@ -43,6 +43,38 @@ static void put_place(char *out, size_t bytes, const tare__analysis *analysis, c
         snprintf(out, bytes, "%.400s", short_file(analysis, file));
 }
 
+static bool is_too_long(const tare__page *page, const char *name)
+{
+    return tare__text_columns(name, strlen(name)) >= page->name_columns;
+}
+
+static const char *base_name(const char *place)
+{
+    const char *slash = strrchr(place, '/');
+    return slash ? slash + 1 : place;
+}
+
+/* A package's __init__.py with its folder. */
+static const char *module_file(const char *file)
+{
+    const char *from = base_name(file);
+    if (strcmp(from, "__init__.py") != 0 || from == file)
+        return from;
+    for (from--; from > file && from[-1] != '/';)
+        from--;
+    return from;
+}
+
+/* Where most of a line's time is spent; NULL: in the line itself. The code of a module has no name: its file says more. */
+static const char *inner_of(char out[NAME_BYTES], const tare__line_row *row)
+{
+    if (!row->inner || !(row->inner_ns >= 0.5 * row->own_ns))
+        return NULL;
+    bool module = strcmp(row->inner, "<module>") == 0 && row->inner_file;
+    snprintf(out, NAME_BYTES, "%.300s", module ? module_file(row->inner_file) : row->inner);
+    return out;
+}
+
 static const char *state_word(uint32_t state)
 {
     return state == TARE__STATE_GIL ? "GIL" : state == TARE__STATE_GPU ? "GPU" : state == TARE__STATE_RUNNABLE ? "CPU wait"
@@ -110,7 +142,7 @@ static void put_sentence(tare__page *page, const hot *hot)
     const tare__line_row *row = hot->rows[0];
     uint32_t state = longest_state(&row->main);
     char share[TARE__UNIT_BYTES], time[TARE__UNIT_BYTES], all[TARE__UNIT_BYTES], part[TARE__UNIT_BYTES];
-    char thread[NAME_BYTES], place[NAME_BYTES];
+    char thread[NAME_BYTES], place[NAME_BYTES], inner[NAME_BYTES];
     tare__text words = {0};
     if (!(row->main_share >= TOLD))
         return;
@@ -122,8 +154,8 @@ static void put_sentence(tare__page *page, const hot *hot)
     if (row->main.ns[state] < 0.9 * row->main_ns)
         tare__text_format(&words, "%s of it ", tare__unit_percent(part, row->main.ns[state] / row->main_ns));
     tare__text_string(&words, tare__state_phrase(state));
-    if (row->inner && row->inner_ns >= 0.5 * row->own_ns)
-        tare__text_format(&words, " in %.200s", row->inner);
+    if (inner_of(inner, row))
+        tare__text_format(&words, " in %.200s", inner);
     if (words.failed)
         page->out->failed = true;
     else
@@ -132,12 +164,26 @@ static void put_sentence(tare__page *page, const hot *hot)
     tare__text_free(&words);
 }
 
+/* What does not fit is dropped, the least important first: the function, directories. */
+static void put_line_name(const tare__page *page, const hot *hot, const tare__line_row *row, char name[3 * NAME_BYTES])
+{
+    char place[NAME_BYTES], inner[NAME_BYTES];
+    bool calls = inner_of(inner, row);
+    put_place(place, sizeof place, hot->of, row->file, row->line);
+    const char *const places[] = {place, place, base_name(place), base_name(place)};
+    for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
+        bool function = !(i % 2) || !calls;
+        snprintf(name, 3 * (size_t)NAME_BYTES, "%s%s%.300s%s%s", places[i], function ? " " : "",
+                 function ? row->function : "", calls ? " → " : "", calls ? inner : "");
+        if (!is_too_long(page, name))
+            return;
+    }
+}
+
 static void put_line(tare__page *page, const hot *hot, const tare__line_row *row)
 {
-    char place[NAME_BYTES], name[2 * NAME_BYTES], cell[TARE__UNIT_BYTES];
-    put_place(place, sizeof place, hot->of, row->file, row->line);
-    bool inner = row->inner && row->inner_ns >= 0.5 * row->own_ns;
-    snprintf(name, sizeof name, "%s %.300s%s%.300s", place, row->function, inner ? " → " : "", inner ? row->inner : "");
+    char name[3 * NAME_BYTES], cell[TARE__UNIT_BYTES];
+    put_line_name(page, hot, row, name);
     tare__page_name(page, 0, name, 0);
     tare__page_pad(page);
     tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, row->main_share));
@@ -215,6 +261,8 @@ static void put_function(tare__page *page, const tare__analysis *analysis, const
     if (row->file)
         put_place(place, sizeof place, analysis, row->file, row->line);
     snprintf(name, sizeof name, "%.300s%s%s", row->function, row->file ? " " : "", place);
+    if (is_too_long(page, name))
+        snprintf(name, sizeof name, "%.300s %s", row->function, base_name(place));
     tare__page_name(page, 0, name, 0);
     tare__page_pad(page);
     tare__page_time(page, row->of.ns[TARE__STATE_RUNNING]);
@@ -261,7 +309,7 @@ static bool is_detailed(const tare__analysis *analysis)
 void tare__part_hot_lines(tare__page *page, const tare__analysis *analysis)
 {
     hot hot = {.of = analysis};
-    if (analysis->stacks.leading == TARE__NO_ROW)
+    if (analysis->stacks.leading >= analysis->n_sampled_threads)
         return;
     hot.thread = &analysis->sampled_threads[analysis->stacks.leading];
     if (!find_hot(&hot))
