@@ -40,6 +40,7 @@ struct tare__thread_reader {
     int fds[FILES]; /* -1: not kept */
     bool opened;    /* a file during this read, by its path */
     bool read_before;
+    bool no_switches; /* a kernel without "sched": "status" has the counts, too, and costs more */
     unsigned denied; /* reads until "syscall" is tried again; 0: it is read */
     char totals[TOTALS_BYTES], call[CALL_BYTES]; /* as read last */
     int totals_bytes, call_bytes;
@@ -242,9 +243,13 @@ static bool read_switches(tare__thread_reader *reader, int64_t *switches, int64_
     char text[SWITCHES_BYTES];
     int64_t forced;
     *left_ns = 0;
-    if (read_file(reader, SWITCHES, text, sizeof text) > 0 && value_of(text, "nr_switches", switches)) {
-        *left_ns = updated_ns(text);
-        return true;
+    if (!reader->no_switches) {
+        int got = read_file(reader, SWITCHES, text, sizeof text);
+        if (got > 0 && value_of(text, "nr_switches", switches)) {
+            *left_ns = updated_ns(text);
+            return true;
+        }
+        reader->no_switches = got != -ESRCH && !tare__sample_failed_here(got);
     }
     if (read_file(reader, STATUS, text, sizeof text) <= 0 || !value_of(text, "voluntary_ctxt_switches", switches) ||
         !value_of(text, "nonvoluntary_ctxt_switches", &forced))
