@@ -58,10 +58,12 @@ static void seal(void *context)
     if (tare__stacks_seal(state->stacks, state->squeezer, &state->block) != 0 || state->block.length == 0)
         return;
     pthread_mutex_lock(&state->mutex);
-    if (state->ready.length + state->block.length <= READY_MAX)
+    if (state->ready.length + state->block.length <= READY_MAX) {
         tare__text_append(&state->ready, state->block.data, state->block.length);
-    else
+    } else {
+        tare__stacks_unseal(state->stacks);
         state->lost += pending;
+    }
     pthread_mutex_unlock(&state->mutex);
 }
 

@@ -11,6 +11,8 @@
 #include "files.h"
 #include "python_inner.h"
 
+#define GIL_BYTES 512u /* of struct _gil_runtime_state, at most */
+
 #define GLIBC_TID_OFFSET 720 /* of `tid` in struct pthread, on x86-64 and aarch64 */
 #define TID_SEARCH_BYTES 2048u
 
@@ -214,4 +216,15 @@ bool tare__python_list(tare__python *python)
         if (!python->states[i]->tid)
             python->states[i]->tid = tare__python_tid(python, python->states[i]);
     return true;
+}
+
+/* The lock's condition and mutex are in one structure with its holder: threads that want it wait there. */
+bool tare__python_is_gil(const tare__python *python, uint64_t address)
+{
+    for (uint32_t i = 0; i < python->n_interps; i++) {
+        uint64_t gil = python->interps[i].gil;
+        if (gil && address >= gil && address - gil < GIL_BYTES)
+            return true;
+    }
+    return false;
 }

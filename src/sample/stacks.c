@@ -288,7 +288,9 @@ static uint32_t stack_of(tare__stack_sampler *sampler, sampled_process *process,
         uint32_t pushed = function ? tare__stacks_push(sampler->stacks, stack, function,
                                                        frame->line > 0 ? (uint64_t)frame->line : 0)
                                    : 0;
-        stack = pushed ? pushed : stack;
+        if (!pushed)
+            break; /* counted as refused: what it called would seem to have no caller */
+        stack = pushed;
         if (read->cut && i - 1 == TARE__PYTHON_DEPTH_MAX / 4 * 3)
             stack = push_note(sampler, stack, &sampler->left_out, "(frames left out)");
     }
