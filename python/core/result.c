@@ -144,10 +144,10 @@ PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind)
     if (!isnan(value))
         return PyFloat_FromDouble(value);
     if (!(asked & kind))
-        return tare__py_missing("it was not asked for");
+        return tare__py_missing("it was not requested");
     return tare__py_missing(kind & (TARE__PY_CPU | TARE__PY_DISK)
-                                ? "the block was shorter than 50 ms, or the kernel does not tell"
-                                : "the kernel does not tell");
+                                ? "the block was shorter than 50 ms, or the kernel does not report it"
+                                : "the kernel does not report it");
 }
 
 #define USAGE(field, kind)                                                                                           \

@@ -499,7 +499,7 @@ static PyObject *machine_now(PyObject *module, PyObject *nothing)
         PyObject *item = !isnan(values[i]) ? PyFloat_FromDouble(values[i])
                          : now.at_ns - older.at_ns < TARE__PY_SHORTEST_NS
                              ? tare__py_missing("too soon: the kernel's ticks say nothing of less than 50 ms")
-                             : tare__py_missing("the kernel does not tell");
+                             : tare__py_missing("the kernel does not report it");
         if (item)
             PyTuple_SET_ITEM(tuple, i, item);
         else
