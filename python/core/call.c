@@ -32,7 +32,6 @@ PyDoc_STRVAR(call_doc, "timed_call(function, args, kwargs)\n--\n\n"
                        "(seconds, result, None), or (seconds, None, exception) when it raised.");
 static PyObject *timed_call(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *function, *words, *named;
     if (!PyArg_ParseTuple(arguments, "OO!O!:timed_call", &function, &PyTuple_Type, &words, &PyDict_Type, &named))
         return NULL;
@@ -49,7 +48,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_call(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_call = {.functions = functions};

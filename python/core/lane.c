@@ -30,8 +30,7 @@ static holder *make_holder(PyObject *task)
     holder *made = PyObject_GC_New(holder, &holder_type);
     if (!made)
         return NULL;
-    Py_XINCREF(task);
-    made->task = task;
+    made->task = Py_XNewRef(task);
     made->task_name = NULL;
     made->lanes = NULL;
     PyObject_GC_Track((PyObject *)made);
@@ -266,12 +265,11 @@ bool tare__py_lanes_open(void)
     return false;
 }
 
-int tare__py_add_lanes(PyObject *module)
+static int prepare(PyObject *module)
 {
-    (void)module;
-    if (PyType_Ready(&holder_type))
-        return -1;
     of_thread = PyUnicode_InternFromString("tare.blocks");
     of_task = PyContextVar_New("tare.blocks", NULL);
     return of_thread && of_task ? 0 : -1;
 }
+
+const tare__py_part tare__py_part_lanes = {.inner_type = &holder_type, .prepare = prepare};

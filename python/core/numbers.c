@@ -20,7 +20,6 @@ PyDoc_STRVAR(quantile_doc, "quantile(numbers, q)\n--\n\n"
                            "By linear interpolation between order statistics, as NumPy does; Missing without any.");
 static PyObject *quantile(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *sequence;
     double q;
     size_t n;
@@ -41,7 +40,6 @@ PyDoc_STRVAR(quantile_interval_doc,
              "(low, high, None) by order statistics, or (None, None, how many numbers it needs).");
 static PyObject *quantile_interval(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     size_t n;
     double q, confidence = 0.95;
     PyObject *sequence;
@@ -65,7 +63,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_numbers(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_numbers = {.functions = functions};

@@ -100,7 +100,6 @@ static struct timespec in_an_interval(void)
 
 static void *work(void *nothing)
 {
-    (void)nothing;
     pthread_mutex_lock(&peaks.lock);
     for (unsigned idle = 0; !peaks.ending;) {
         struct timespec until = in_an_interval();
@@ -154,7 +153,6 @@ static void before_fork(void)
 
 static int begin_again(void *nothing)
 {
-    (void)nothing;
     pthread_mutex_lock(&peaks.lock);
     if (peaks.hidden && !peaks.running && !peaks.forking)
         begin_thread();

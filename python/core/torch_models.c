@@ -34,8 +34,7 @@ bool tare__torch_keep_model(PyObject *module)
     if (!weak)
         return false;
     if (!tare__torch_has_trained(module)) {
-        Py_INCREF(weak);
-        Py_XSETREF(models[n_models++ % MODELS_MAX], weak);
+        Py_XSETREF(models[n_models++ % MODELS_MAX], Py_NewRef(weak));
     }
     Py_XSETREF(last, weak);
     return true;

@@ -75,7 +75,6 @@ static PyObject *model_json(PyObject *module, PyObject *arguments)
     char error[TARE_ENGINE_ERROR] = "";
     tare_engine_model_options options = {0};
     tare_engine_input *inputs = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "O&LO!", PyUnicode_FSConverter, &path, &batch, &PyList_Type, &list))
         return NULL;
     given *all = take_inputs(list, &inputs, &options.n_inputs);
@@ -112,7 +111,6 @@ static PyObject *model_inputs(PyObject *module, PyObject *arguments)
     long long batch;
     unsigned long long seed;
     char error[TARE_ENGINE_ERROR] = "";
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "O&LK", PyUnicode_FSConverter, &path, &batch, &seed))
         return NULL;
     made = PyList_New(0);
@@ -129,7 +127,6 @@ static PyObject *model_half(PyObject *module, PyObject *arguments)
 {
     PyObject *path = NULL, *out = NULL, *done = NULL;
     char error[TARE_ENGINE_ERROR] = "";
-    (void)module;
     if (PyArg_ParseTuple(arguments, "O&O&", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &out)) {
         Py_INCREF(Py_None);
         done = finish(tare_engine_model_half(PyBytes_AS_STRING(path), PyBytes_AS_STRING(out), error), error, Py_None);
@@ -157,7 +154,6 @@ static PyObject *runtime_profile(PyObject *module, PyObject *given_path)
 {
     PyObject *path, *nodes;
     char error[TARE_ENGINE_ERROR] = "";
-    (void)module;
     if (!PyUnicode_FSConverter(given_path, &path))
         return NULL;
     nodes = PyList_New(0);

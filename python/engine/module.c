@@ -309,7 +309,6 @@ static PyObject *open_trace(PyObject *module, PyObject *arguments)
 
 static PyObject *import_trace(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *input = NULL, *made = NULL;
     char error[TARE_ENGINE_ERROR] = "";
     int status;
@@ -331,7 +330,6 @@ static PyObject *import_trace(PyObject *module, PyObject *arguments)
 /* ---- figures ------------------------------------------------------------------------------------------ */
 static PyObject *read_figures(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     const char *json, *name;
     Py_ssize_t bytes;
     char error[TARE_ENGINE_ERROR] = "";
@@ -343,8 +341,6 @@ static PyObject *read_figures(PyObject *module, PyObject *arguments)
 
 static PyObject *read_machine(PyObject *module, PyObject *none)
 {
-    (void)module;
-    (void)none;
     char error[TARE_ENGINE_ERROR] = "";
     output to = {0};
     return take_output(tare_engine_machine(write_output, &to, error), error, &to);
@@ -371,7 +367,6 @@ static int read_gates(PyObject *given, tare_engine_gate **gates)
 
 static PyObject *check_figures(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     const char *base, *head;
     Py_ssize_t base_bytes, head_bytes;
     double share;
@@ -400,7 +395,6 @@ static PyObject *read_limit(PyObject *module, PyObject *arguments)
     const char *threshold, *unit;
     char written[TARE_ENGINE_UNIT], error[TARE_ENGINE_ERROR] = "";
     double value;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "ss:limit", &threshold, &unit))
         return NULL;
     int status = tare_engine_limit(threshold, unit, &value, written, error);

@@ -82,7 +82,6 @@ static PyObject *page(PyObject *module, PyObject *arguments)
     const char *title, *lead;
     PyObject *list, *pieces = NULL;
     char error[TARE_ENGINE_ERROR] = "";
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "ssO!:page", &title, &lead, &PyList_Type, &list))
         return NULL;
     size_t n = (size_t)PyList_GET_SIZE(list), taken = 0;
