@@ -1,5 +1,5 @@
-/* read_numbers: a Python sequence as an array, and an array as a list; for both extensions. Attached to the interpreter.
- * Must not know what the numbers mean. */
+/* read_numbers: a Python sequence as an array, and an array as a list; for both extensions.
+ * Attached to the interpreter. Must not know what the numbers mean. */
 #ifndef TARE_PYTHON_READ_NUMBERS_H
 #define TARE_PYTHON_READ_NUMBERS_H
 

@@ -177,10 +177,13 @@ stretch tare__curve_below(const curve *curve, double level)
     return tare__curve_where(curve, is_below, &level);
 }
 
-void tare__finding_when(tare__finding *finding, const stretch *stretch)
+void tare__say_when_above(findings *out, const tare__metric_row *row, double level)
 {
-    finding->from_ns = stretch->from_ns;
-    finding->to_ns = stretch->to_ns;
+    curve curve;
+    if (!tare__curve_of(row, &curve))
+        return;
+    stretch when = tare__curve_above(&curve, level);
+    tare__say_when(out, when.from_ns, when.to_ns);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */

@@ -147,14 +147,13 @@ const tare__aggregate_row *tare__line_of(const tare__analysis *of, const char *p
     return most;
 }
 
-void tare__say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *phase)
+void tare__say_line(findings *out, const tare__analysis *of, const char *phase)
 {
     double share;
     const tare__aggregate_row *line = tare__line_of(of, phase, &share);
     if (!line)
         return;
     const char *function = strrchr(line->name, ' ');
-    tare__finding_say(out, &finding->evidence, "%s of the stack samples are at %s:%u, in %s.",
-                      tare__show(share, TARE__SHOW_SHARE).text, line->file, (unsigned)line->line,
-                      function ? function + 1 : "?");
+    tare__say_evidence(out, "%s of the stack samples are at %s:%u, in %s.", tare__show(share, TARE__SHOW_SHARE).text,
+                       line->file, (unsigned)line->line, function ? function + 1 : "?");
 }

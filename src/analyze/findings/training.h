@@ -33,6 +33,6 @@ double tare__of_steady(const tare__analysis *rank, const training *sum, double n
 
 /* The line of the program with the most stack samples of a phase, and its share of them; NULL: there are none. */
 const tare__aggregate_row *tare__line_of(const tare__analysis *of, const char *phase, double *share);
-void tare__say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *phase);
+void tare__say_line(findings *out, const tare__analysis *of, const char *phase);
 
 #endif
