@@ -14,7 +14,6 @@ typedef struct note_list {
     const char *notes[NOTES_MAX];
     size_t n;
     tare__arena *arena;
-    bool failed;
 } note_list;
 
 static void note(note_list *list, const char *format, ...) TARE__PRINTF(2, 3);
@@ -27,9 +26,7 @@ static void note(note_list *list, const char *format, ...)
     va_end(args);
     if (length < 0 || list->n == NOTES_MAX)
         return;
-    list->notes[list->n] = tare__arena_copy(list->arena, sentence, strlen(sentence));
-    list->failed |= !list->notes[list->n];
-    list->n++;
+    list->notes[list->n++] = copied(list->arena, sentence);
 }
 
 /* "1 span", "4,000 spans" */
@@ -201,31 +198,22 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
 }
 
 /* ---- table --------------------------------------------------------------------------------------- */
-static const char *copy_text(tare__arena *arena, const char *text, bool *failed)
-{
-    const char *copy = text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
-    *failed |= text && !copy;
-    return copy;
-}
-
-static void split_arguments(tare__run_table *run, const tare__trace_run *told, tare__arena *arena,
-                            bool *failed)
+static int split_arguments(tare__run_table *run, const tare__trace_run *told, tare__arena *arena)
 {
     if (!told->arguments)
-        return;
+        return 0;
     run->command = tare__analyze_command(arena, told->arguments, told->arguments_bytes);
     char *copy = tare__arena_copy(arena, told->arguments, told->arguments_bytes);
     size_t n = 1;
     for (size_t i = 0; i < told->arguments_bytes; i++)
         n += told->arguments[i] == '\0';
     const char **arguments = tare__arena_alloc(arena, n * sizeof *arguments);
-    if (!copy || !arguments || !run->command) {
-        *failed = true;
-        return;
-    }
+    if (!copy || !arguments || !run->command)
+        return TARE_E_MEMORY;
     for (size_t at = 0; at < told->arguments_bytes; at += strlen(copy + at) + 1)
         arguments[run->n_arguments++] = copy + at;
     run->arguments = arguments;
+    return 0;
 }
 
 /* End of an unfinished file: the last event, or the end of a process, which also ends its open spans. */
@@ -248,7 +236,7 @@ double tare__analyze_elapsed(const work *work)
     return last ? tare__trace_ns(work->trace, last) : NAN;
 }
 
-static void fill_from_end(const work *work, tare__run_table *run, tare__arena *arena, bool *failed)
+static void fill_from_end(const work *work, tare__run_table *run, tare__arena *arena)
 {
     const tare__trace_end *end = tare__trace_end_of(work->trace);
     run->finished = end->present;
@@ -264,7 +252,7 @@ static void fill_from_end(const work *work, tare__run_table *run, tare__arena *a
     run->refused_system = end->refused_system;
     run->refused_copy = end->refused_copy;
     run->left_running = end->left_running;
-    run->write_error = copy_text(arena, end->write_error, failed);
+    run->write_error = copied(arena, end->write_error);
 }
 
 static void fill_from_people(const work *work, const tare__analysis *analysis, tare__run_table *run)
@@ -290,19 +278,18 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     const tare__trace_damage *damage = tare__trace_damage_of(work->trace);
     tare__run_table *run = &analysis->run;
     tare__arena *arena = analysis->arena;
-    bool failed = false;
-    split_arguments(run, told, arena, &failed);
-    fill_from_end(work, run, arena, &failed);
+    int status = split_arguments(run, told, arena);
+    fill_from_end(work, run, arena);
     fill_from_people(work, analysis, run);
-    run->host = copy_text(arena, told->host, &failed);
-    run->directory = copy_text(arena, told->directory, &failed);
-    run->writer = copy_text(arena, told->writer, &failed);
-    run->cpu_model = copy_text(arena, told->cpu_model, &failed);
-    run->folder = copy_text(arena, run->finished ? NULL : told->folder, &failed);
-    run->kernel = copy_text(arena, told->kernel, &failed);
-    run->system = copy_text(arena, told->system, &failed);
-    run->revision = copy_text(arena, told->revision, &failed);
-    run->gpus = copy_text(arena, told->gpus, &failed);
+    run->host = copied(arena, told->host);
+    run->directory = copied(arena, told->directory);
+    run->writer = copied(arena, told->writer);
+    run->cpu_model = copied(arena, told->cpu_model);
+    run->folder = copied(arena, run->finished ? NULL : told->folder);
+    run->kernel = copied(arena, told->kernel);
+    run->system = copied(arena, told->system);
+    run->revision = copied(arena, told->revision);
+    run->gpus = copied(arena, told->gpus);
     tare__peaks_read(&run->peaks, told->peaks ? told->peaks : "");
     run->memory_bytes = told->memory_bytes ? (double)told->memory_bytes : NAN;
     run->attached = (int64_t)told->attached;
@@ -326,7 +313,7 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
             &list,
             "durations and rates of steps are host time: most steps end without waiting for the GPU");
     const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);
-    if (failed || list.failed || !notes)
+    if (status || !notes)
         return TARE_E_MEMORY;
     memcpy(notes, list.notes, list.n * sizeof *notes);
     run->notes = notes;

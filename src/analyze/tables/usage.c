@@ -150,8 +150,6 @@ static const char *reason_of(const view *view, tare__metric id, tare__subject_ki
     for (size_t at = 0; next(view, &at, id, subject, &sampled);)
         if (sampled.row->absent)
             return sampled.row->absent;
-    if (!tare__trace_run_of(view->work->trace)->interval_ns)
-        return "not sampled";
     return "not sampled";
 }
 
@@ -332,25 +330,23 @@ static void fill_energy(work *work, const view *view, tare__usage_table *usage)
 }
 
 /* The reason that the writer recorded for missing GPU data, without "n/a: ". */
-static int fill_gpu_reason(const view *view, tare__usage_table *usage)
+static void fill_gpu_reason(const view *view, tare__usage_table *usage)
 {
     static const char not_there[] = "n/a: ";
     const char *gpus = tare__trace_run_of(view->work->trace)->gpus;
     usage->absent_gpu = reason_of(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU);
     if (!gpus || strncmp(gpus, not_there, sizeof not_there - 1) != 0)
-        return 0;
-    gpus += sizeof not_there - 1;
-    usage->absent_gpu = tare__arena_copy(view->analysis->arena, gpus, strlen(gpus));
-    return usage->absent_gpu ? 0 : TARE_E_MEMORY;
+        return;
+    usage->absent_gpu = copied(view->analysis->arena, gpus + sizeof not_there - 1);
 }
 
-static int fill_gpu(const view *view, tare__usage_table *usage)
+static void fill_gpu(const view *view, tare__usage_table *usage)
 {
     double gpus = sum_of(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, one);
     usage->gpu_busy_mean = sum_of(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, mean_of) / gpus;
     usage->gpu_memory_max_bytes = sum_of(view, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU, most_of);
-    bool absent = isnan(usage->gpu_busy_mean) && isnan(usage->gpu_memory_max_bytes);
-    return absent ? fill_gpu_reason(view, usage) : 0;
+    if (isnan(usage->gpu_busy_mean) && isnan(usage->gpu_memory_max_bytes))
+        fill_gpu_reason(view, usage);
 }
 
 int tare__analyze_usage_table(work *work, tare__analysis *analysis)
@@ -362,5 +358,6 @@ int tare__analyze_usage_table(work *work, tare__analysis *analysis)
     fill_memory(&view, usage);
     fill_rest(&view, usage);
     fill_energy(work, &view, usage);
-    return fill_gpu(&view, usage);
+    fill_gpu(&view, usage);
+    return 0;
 }
