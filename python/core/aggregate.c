@@ -136,8 +136,6 @@ static PyObject *seconds(const tare__py_named *self, double value)
     return self->count ? PyFloat_FromDouble(value) : tare__py_missing(NONE_YET);
 }
 
-GET(total_s) { SELF; return tare__py_ns_as_seconds(self->total_ns); }
-GET(self_s) { SELF; return tare__py_ns_as_seconds(self->self_ns); }
 GET(mean_s) { SELF; return seconds(self, (double)self->total_ns / 1e9 / (double)self->count); }
 GET(min_s) { SELF; return seconds(self, (double)self->min_ns / 1e9); }
 GET(max_s) { SELF; return seconds(self, (double)self->max_ns / 1e9); }
@@ -180,7 +178,6 @@ GET(rss_peak_note)
 }
 
 GET(process_cpu_percent) { SELF; return tare__py_busy_or_missing(self->with_cpu, self->busy_ns, self->busy_wall_ns); }
-GET(excluded_s) { SELF; return tare__py_ns_as_seconds(self->excluded_ns); }
 
 static PyObject *usage(const tare__py_named *self, int index, uint32_t kind)
 {
@@ -204,16 +201,16 @@ static PyMemberDef members[] = {
 };
 
 static PyGetSetDef computed[] = {
-    {"total_s", get_total_s, NULL, "total seconds", NULL},
+    {"total_s", tare__py_seconds_at, NULL, "total seconds", (void *)FIELD(total_ns)},
     {"mean_s", get_mean_s, NULL, "mean seconds", NULL},
     {"min_s", get_min_s, NULL, "seconds of the shortest", NULL},
     {"max_s", get_max_s, NULL, "seconds of the longest", NULL},
     {"p50_s", get_p50_s, NULL, "median seconds, within 0.8 %", NULL},
     {"p95_s", get_p95_s, NULL, "95th percentile in seconds, within 0.8 %", NULL},
     {"p99_s", get_p99_s, NULL, "99th percentile in seconds, within 0.8 %", NULL},
-    {"self_s", get_self_s, NULL, "seconds outside of inner blocks", NULL},
-    {"excluded_s", get_excluded_s, NULL,
-     "seconds of other measurements inside them, excluded from all their times", NULL},
+    {"self_s", tare__py_seconds_at, NULL, "seconds outside of inner blocks", (void *)FIELD(self_ns)},
+    {"excluded_s", tare__py_seconds_at, NULL,
+     "seconds of other measurements inside them, excluded from all their times", (void *)FIELD(excluded_ns)},
     {"cpu_s", get_cpu_s, NULL, "CPU seconds of the threads that ran them", NULL},
     {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of all threads of the process while they ran", NULL},
     {"process_cpu_percent", get_process_cpu_percent, NULL,

@@ -416,18 +416,6 @@ static int set_samples(PyObject *object, PyObject *value, void *closure)
     return 0;
 }
 
-static PyObject *decorate(PyObject *self, PyObject *arguments, PyObject *named)
-{
-    PyObject *function;
-    static char *words[] = {"function", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O:block", words, &function))
-        return NULL;
-    PyObject *package = PyImport_ImportModule("tare._wrap");
-    PyObject *made = package ? PyObject_CallMethod(package, "wrap", "OO", self, function) : NULL;
-    Py_XDECREF(package);
-    return made;
-}
-
 static PyObject *show(PyObject *object)
 {
     block *self = (block *)object;
@@ -460,7 +448,7 @@ static PyTypeObject block_type = {
     .tp_basicsize = sizeof(block),
     .tp_dealloc = drop,
     .tp_repr = show,
-    .tp_call = decorate,
+    .tp_call = tare__py_decorate,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_traverse = traverse,
     .tp_clear = clear,

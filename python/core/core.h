@@ -13,6 +13,8 @@
 
 #include <tare.h>
 
+#include "read_numbers.h"
+
 #if PY_VERSION_HEX < 0x030A0000
 static inline PyObject *Py_XNewRef(PyObject *object)
 {
@@ -34,6 +36,8 @@ void tare__py_note_own_waits(void); /* by threads of this package, each time tha
 
 /* tare.Missing(reason), a new reference; NULL with an exception (missing.c). */
 PyObject *tare__py_missing(const char *reason);
+/* What a span or block is as a decorator: wraps the function given as the only argument (span.c). */
+PyObject *tare__py_decorate(PyObject *self, PyObject *arguments, PyObject *named);
 /* introduce.c: records in the trace which interpreter this is, once it records. */
 void tare__py_introduce(void);
 

@@ -155,19 +155,17 @@ static PyObject *tell(long device, reader *read, double since)
     return isnan(value) ? tare__py_missing(why) : PyFloat_FromDouble(value);
 }
 
-PyDoc_STRVAR(gpu_joules_doc, "gpu_joules(device)\n--\n\nEnergy since the driver was loaded.");
-static PyObject *gpu_joules(PyObject *module, PyObject *of)
+static PyObject *tell_of(PyObject *of, reader *read)
 {
     long device = PyLong_AsLong(of);
-    return device == -1 && PyErr_Occurred() ? NULL : tell(device, read_joules, 0);
+    return device == -1 && PyErr_Occurred() ? NULL : tell(device, read, 0);
 }
 
+PyDoc_STRVAR(gpu_joules_doc, "gpu_joules(device)\n--\n\nEnergy since the driver was loaded.");
+static PyObject *gpu_joules(PyObject *module, PyObject *of) { return tell_of(of, read_joules); }
+
 PyDoc_STRVAR(gpu_celsius_doc, "gpu_celsius(device)\n--\n\nTemperature of the chip.");
-static PyObject *gpu_celsius(PyObject *module, PyObject *of)
-{
-    long device = PyLong_AsLong(of);
-    return device == -1 && PyErr_Occurred() ? NULL : tell(device, read_celsius, 0);
-}
+static PyObject *gpu_celsius(PyObject *module, PyObject *of) { return tell_of(of, read_celsius); }
 
 PyDoc_STRVAR(gpu_load_doc,
              "gpu_load(device, since)\n--\n\n"

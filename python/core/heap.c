@@ -68,9 +68,8 @@ static PyObject *read_keys(const char *path, const char *const *keys, size_t n, 
     for (size_t i = 0; made && i < n; i++) {
         PyObject *value = values[i] < 0 ? tare__py_missing(tare__machine_why(got < 0 ? got : 0, path, sentence))
                                         : PyLong_FromLongLong(values[i] * scale);
-        if (!value || PyDict_SetItemString(made, keys[i], value) != 0)
+        if (tare__py_put(made, keys[i], value))
             Py_CLEAR(made);
-        Py_XDECREF(value);
     }
     return made;
 }

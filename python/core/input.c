@@ -76,9 +76,7 @@ static PyObject *value_of(const tare__toml_pair *pair)
 static int take_pair(void *pairs, const tare__toml_pair *pair, tare__error *error)
 {
     PyObject *value = value_of(pair), *row = value ? Py_BuildValue("sNI", pair->key, value, pair->line) : NULL;
-    int failed = !row || PyList_Append(pairs, row) != 0;
-    Py_XDECREF(row);
-    return failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+    return tare__py_append(pairs, row) ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
 }
 
 static PyObject *pairs_of(const char *text, size_t bytes, const char *path, const char *table)

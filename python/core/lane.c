@@ -223,6 +223,15 @@ void tare__py_lanes_drop(tare__py_recorder *recorder)
     }
 }
 
+/* Of all recorders; no exception is left. */
+static tare__py_lane *lanes_now(void)
+{
+    holder *at = holder_now();
+    if (!at)
+        PyErr_Clear();
+    return at ? at->lanes : NULL;
+}
+
 static void add(double *to, double samples)
 {
     *to = isnan(*to) ? samples : *to + samples;
@@ -230,10 +239,7 @@ static void add(double *to, double samples)
 
 void tare__py_lanes_count(double samples, bool loaded)
 {
-    holder *at = holder_now();
-    if (!at)
-        PyErr_Clear();
-    for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder)
+    for (tare__py_lane *lane = lanes_now(); lane; lane = lane->next_of_holder)
         for (tare__py_open *open = lane->top; open; open = open->below)
             add(loaded ? &open->loaded : &open->counted, samples);
 }
@@ -241,10 +247,7 @@ void tare__py_lanes_count(double samples, bool loaded)
 void tare__py_lanes_exclude(uint64_t ns, uint64_t cpu_ns)
 {
     uint64_t now = tare__py_clock_ns();
-    holder *at = holder_now();
-    if (!at)
-        PyErr_Clear();
-    for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder) {
+    for (tare__py_lane *lane = lanes_now(); lane; lane = lane->next_of_holder) {
         for (tare__py_open *open = lane->top; open; open = open->below) {
             open->excluded_ns += ns < now - open->start ? ns : now - open->start;
             open->excluded_cpu_ns += cpu_ns;
@@ -256,10 +259,7 @@ void tare__py_lanes_exclude(uint64_t ns, uint64_t cpu_ns)
 
 bool tare__py_lanes_open(void)
 {
-    holder *at = holder_now();
-    if (!at)
-        PyErr_Clear();
-    for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder)
+    for (tare__py_lane *lane = lanes_now(); lane; lane = lane->next_of_holder)
         if (lane->top)
             return true;
     return false;

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "read_numbers.h"
 #include "readings.h"
 
 #define DEPTH_MOST 256u

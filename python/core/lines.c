@@ -306,11 +306,9 @@ static PyObject *list_lines(const tare__py_table *table, double tick_s)
         const tare__py_line *line = &table->lines[i];
         if (line->hits == 0 && line->ticks == 0)
             continue;
-        PyObject *row = Py_BuildValue("iKd", table->first + i, (unsigned long long)line->hits,
-                                      (double)line->ticks * tick_s);
-        if (!row || PyList_Append(list, row))
+        if (tare__py_append(list, Py_BuildValue("iKd", table->first + i, (unsigned long long)line->hits,
+                                                (double)line->ticks * tick_s)))
             Py_CLEAR(list);
-        Py_XDECREF(row);
     }
     return list;
 }
@@ -339,12 +337,9 @@ static PyObject *read_counts(PyObject *object, PyObject *nothing)
     tare__py_lines_settle();
     double tick_s = tare__py_lines_tick_s();
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < self->count; i++) {
-        PyObject *row = read_part(&self->parts[i], tick_s);
-        if (!row || PyList_Append(list, row))
+    for (int i = 0; list && i < self->count; i++)
+        if (tare__py_append(list, read_part(&self->parts[i], tick_s)))
             Py_CLEAR(list);
-        Py_XDECREF(row);
-    }
     return list;
 }
 
@@ -397,16 +392,14 @@ static PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named)
 
 static int traverse(PyObject *object, visitproc visit, void *arg)
 {
-    counts *self = (counts *)object;
-    Py_VISIT(self->chooser);
+    Py_VISIT(((counts *)object)->chooser);
     return 0;
 }
 
 /* Only a profile that does not run can get here: the list of those that do has a reference. */
 static int forget_chooser(PyObject *object)
 {
-    counts *self = (counts *)object;
-    Py_CLEAR(self->chooser);
+    Py_CLEAR(((counts *)object)->chooser);
     return 0;
 }
 

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "read_numbers.h"
 #include "readings.h"
 #include "stat/stat.h"
 

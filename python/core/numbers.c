@@ -1,7 +1,6 @@
 /* numbers: statistics of a sequence of numbers, for the parts of the package that are Python.
  * Any thread, attached to the interpreter. Must not know what the numbers mean. */
 #include "core.h"
-#include "read_numbers.h"
 
 #include <stdlib.h>
 

@@ -20,9 +20,8 @@ static PyObject *list_of(const char *root, const tare__power_file *files, int n,
         snprintf(path, sizeof path, "%s%s", root, files[i].path);
         PyObject *row = laps ? Py_BuildValue("sd", path, files[i].lap > 0 ? (double)files[i].lap / 1e6 : 0.0)
                              : PyUnicode_DecodeFSDefault(path);
-        if (!row || PyList_Append(list, row) != 0)
+        if (tare__py_append(list, row))
             Py_CLEAR(list);
-        Py_XDECREF(row);
     }
     return list;
 }

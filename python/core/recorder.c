@@ -378,28 +378,22 @@ PyDoc_STRVAR(count_doc, "count_samples(n)\n--\n\n"
                         "samples= themselves.\n\n"
                         "    for batch in loader:\n"
                         "        tare.count_samples(len(batch))\n");
-static PyObject *count_samples(PyObject *module, PyObject *number)
+static PyObject *count_in_lanes(PyObject *number, bool loaded)
 {
     double samples;
     if (!tare__py_read_samples(number, &samples))
         return NULL;
     if (!isnan(samples))
-        tare__py_lanes_count(samples, false);
+        tare__py_lanes_count(samples, loaded);
     Py_RETURN_NONE;
 }
+
+static PyObject *count_samples(PyObject *module, PyObject *number) { return count_in_lanes(number, false); }
 
 PyDoc_STRVAR(loaded_doc, "count_loaded(n)\n--\n\n"
                          "Adds n samples of a loader to every open block of this thread or task; they are used\n"
                          "for blocks with neither samples= nor count_samples().");
-static PyObject *count_loaded(PyObject *module, PyObject *number)
-{
-    double samples;
-    if (!tare__py_read_samples(number, &samples))
-        return NULL;
-    if (!isnan(samples))
-        tare__py_lanes_count(samples, true);
-    Py_RETURN_NONE;
-}
+static PyObject *count_loaded(PyObject *module, PyObject *number) { return count_in_lanes(number, true); }
 
 PyDoc_STRVAR(exclude_doc,
              "exclude(ns, cpu_ns)\n--\n\n"

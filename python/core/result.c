@@ -31,6 +31,13 @@ PyObject *tare__py_ns_as_seconds(uint64_t ns)
     return PyFloat_FromDouble((double)ns / 1e9);
 }
 
+PyObject *tare__py_seconds_at(PyObject *object, void *offset)
+{
+    uint64_t ns;
+    memcpy(&ns, (char *)object + (uintptr_t)offset, sizeof ns);
+    return tare__py_ns_as_seconds(ns);
+}
+
 PyObject *tare__py_count_or_missing(double count, const char *reason)
 {
     if (isnan(count))
@@ -51,10 +58,6 @@ PyObject *tare__py_rate_or_missing(double samples, uint64_t ns)
 #define SELF const tare__py_result *self = (const tare__py_result *)object
 #define GET(field) static PyObject *get_##field(PyObject *object, void *closure)
 
-GET(wall_s) { SELF; return tare__py_ns_as_seconds(self->wall_ns); }
-GET(self_s) { SELF; return tare__py_ns_as_seconds(self->self_ns); }
-GET(own_s) { SELF; return tare__py_ns_as_seconds(self->own_ns); }
-GET(excluded_s) { SELF; return tare__py_ns_as_seconds(self->excluded_ns); }
 GET(samples) { SELF; return tare__py_count_or_missing(self->samples, NO_SAMPLES); }
 GET(throughput) { SELF; return tare__py_rate_or_missing(self->samples, self->wall_ns); }
 
@@ -159,10 +162,11 @@ static PyMemberDef members[] = {
 };
 
 static PyGetSetDef computed[] = {
-    {"wall_s", get_wall_s, NULL, "seconds from entering to leaving", NULL},
-    {"self_s", get_self_s, NULL, "seconds outside of inner blocks", NULL},
-    {"own_s", get_own_s, NULL, "seconds of wall_s spent measuring inner blocks", NULL},
-    {"excluded_s", get_excluded_s, NULL, "seconds of other measurements inside it, excluded from all its times", NULL},
+    {"wall_s", tare__py_seconds_at, NULL, "seconds from entering to leaving", (void *)FIELD(wall_ns)},
+    {"self_s", tare__py_seconds_at, NULL, "seconds outside of inner blocks", (void *)FIELD(self_ns)},
+    {"own_s", tare__py_seconds_at, NULL, "seconds of wall_s spent measuring inner blocks", (void *)FIELD(own_ns)},
+    {"excluded_s", tare__py_seconds_at, NULL, "seconds of other measurements inside it, excluded from all its times",
+     (void *)FIELD(excluded_ns)},
     {"cpu_s", get_cpu_s, NULL, "CPU seconds of the thread that ran the block", NULL},
     {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of all threads of the process", NULL},
     {"process_cpu_percent", get_process_cpu_percent, NULL,

@@ -309,12 +309,9 @@ static PyObject *summary(PyObject *object, PyObject *const *given, Py_ssize_t n_
     if (since_ns)
         tare__py_points_sum(points, n, columns);
     PyObject *all = PyDict_New();
-    for (int i = 0; all && i < TARE__PY_COLUMNS; i++) {
-        PyObject *one = column_summary(&columns[i], percentile(points, n, i, 0.95));
-        if (!one || PyDict_SetItemString(all, column_names[i], one))
+    for (int i = 0; all && i < TARE__PY_COLUMNS; i++)
+        if (tare__py_put(all, column_names[i], column_summary(&columns[i], percentile(points, n, i, 0.95))))
             Py_CLEAR(all);
-        Py_XDECREF(one);
-    }
     free(points);
     return all;
 }
@@ -346,12 +343,9 @@ static PyObject *series(PyObject *object, PyObject *const *given, Py_ssize_t n_g
         return NULL;
     tare__py_point *points = copy_since(state_of(object), since_ns, &n, columns);
     PyObject *all = points ? PyDict_New() : NULL;
-    for (int i = -1; all && i < TARE__PY_COLUMNS; i++) {
-        PyObject *one = list_of(points, n, i);
-        if (!one || PyDict_SetItemString(all, i < 0 ? "at_ns" : column_names[i], one))
+    for (int i = -1; all && i < TARE__PY_COLUMNS; i++)
+        if (tare__py_put(all, i < 0 ? "at_ns" : column_names[i], list_of(points, n, i)))
             Py_CLEAR(all);
-        Py_XDECREF(one);
-    }
     free(points);
     return all;
 }

@@ -219,11 +219,12 @@ static PyObject *end(PyObject *module, PyObject *of)
 
 /* ---- as a decorator: the wrapper is Python's, made by the package ------------------------------------------ */
 
-static PyObject *decorate(PyObject *self, PyObject *arguments, PyObject *named)
+PyObject *tare__py_decorate(PyObject *self, PyObject *arguments, PyObject *named)
 {
     PyObject *function;
     static char *words[] = {"function", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O:span", words, &function))
+    const char *format = Py_TYPE(self) == &span_type ? "O:span" : "O:block";
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, format, words, &function))
         return NULL;
     PyObject *package = PyImport_ImportModule("tare._wrap");
     PyObject *made = package ? PyObject_CallMethod(package, "wrap", "OO", self, function) : NULL;
@@ -254,7 +255,7 @@ static PyTypeObject span_type = {
     .tp_basicsize = sizeof(span),
     .tp_dealloc = drop,
     .tp_repr = show,
-    .tp_call = decorate,
+    .tp_call = tare__py_decorate,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
     .tp_members = members,

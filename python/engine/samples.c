@@ -2,7 +2,6 @@
  * outliers, changes, trend. Computed by the engine's own functions.
  * Any thread, attached to the interpreter. Must not know what was measured. */
 #include "module.h"
-#include "../core/read_numbers.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -169,15 +168,10 @@ static PyObject *trend(PyObject *module, PyObject *arguments)
     return made;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef tare__py_samples_functions[] = {
     {"decide", (PyCFunction)(void (*)(void))decide, METH_VARARGS | METH_KEYWORDS, decide_doc},
     {"outliers", outliers, METH_O, outliers_doc},
     {"change_points", change_points, METH_VARARGS, changes_doc},
     {"trend", trend, METH_VARARGS, trend_doc},
     {NULL, NULL, 0, NULL},
 };
-
-int tare__py_add_samples(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
