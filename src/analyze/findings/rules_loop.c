@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "rules.h"
+#include "training.h"
 
 typedef struct sums {
     double all_ns, named_ns, steps;
@@ -40,39 +40,6 @@ static bool sums_of(const tare__analysis *of, sums *sum)
     }
     sum->named_ns = fmin(sum->named_ns, sum->all_ns);
     return of->run.clock_known && sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->all_ns > 0;
-}
-
-/* The line with most of the stack samples whose names begin with one of `starts`; NULL: there are none. */
-static const tare__aggregate_row *line_of(const tare__analysis *of, const char *const *starts, size_t n, double *share)
-{
-    const tare__aggregate_row *most = NULL;
-    double all = 0;
-    for (size_t i = 0; i < of->n_aggregates; i++) {
-        const tare__aggregate_row *row = &of->aggregates[i];
-        bool fits = false;
-        for (size_t k = 0; k < n && row->file && row->total_ns > 0; k++)
-            fits |= strncmp(row->name, starts[k], strlen(starts[k])) == 0;
-        if (!fits)
-            continue;
-        all += row->total_ns;
-        if (!most || row->total_ns > most->total_ns)
-            most = row;
-    }
-    *share = most ? most->total_ns / all : NAN;
-    return most;
-}
-
-static bool say_line(findings *out, const tare__analysis *of, const char *const *starts,
-                     size_t n)
-{
-    double share;
-    const tare__aggregate_row *line = line_of(of, starts, n, &share);
-    const char *function = line ? strrchr(line->name, ' ') : NULL;
-    if (line)
-        tare__say_evidence(out, "%s of the stack samples there are at %s:%u, in %s.",
-                           percent(share).text, line->file, (unsigned)line->line,
-                           function ? function + 1 : "?");
-    return line != NULL;
 }
 
 /* Maximum number of Python threads besides the training thread. */
@@ -126,8 +93,7 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
                        "%s of %s in %s steps went neither into a DataLoader, forward, backward, optimizer or "
                        "torch.save nor into waiting for a GPU.", tare__show_time(other).text,
                        tare__show_time(sum.all_ns).text, count(sum.steps).text);
-    static const char *const starts[] = {"step @ "};
-    advise(out, of, say_line(out, of, starts, TARE__COUNT_OF(starts)));
+    advise(out, of, tare__say_line(out, of, "step @ ", NULL, " there"));
     tare__say_rank_gain(out, of, gain_outside_model, NULL, "all of that time (Amdahl's law)");
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
     tare__say_figure(out, "outside", other / 1e9, TARE__SHOW_SECONDS);
@@ -179,8 +145,7 @@ void tare__rule_outside_steps(findings *out, const tare__analysis *of)
                        tare__show_counted((double)of->steps[0].count, "step", NULL).text);
     if (sum.forward_ns > 0.01 * sum.ns)
         tare__say_evidence(out, "For %s of it models computed without training.", tare__show_time(sum.forward_ns).text);
-    static const char *const starts[] = {"between @ ", "evaluation "};
-    bool line = say_line(out, of, starts, TARE__COUNT_OF(starts));
+    bool line = tare__say_line(out, of, "between @ ", "evaluation ", " there");
     tare__say_advice(out,
                      "If %s collects data or evaluates, do it in larger batches, less often, or in other processes "
                      "while the model trains.", line ? "that line" : "the code between the steps");

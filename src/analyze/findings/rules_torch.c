@@ -226,7 +226,7 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
         say_rank(out, rank, &own, share);
     if (by.known)
         say_workers(out, &by);
-    tare__say_line(out, of, by.workers > 0 && tare__line_of(of, "load", &(double){0}) ? "load" : "data");
+    tare__say_line(out, of, by.workers > 0 && tare__has_line(of, "load @ ") ? "load @ " : "data @ ", NULL, "");
     advise_loading(out, of, &by);
     predict_workers(out, of, &own, &by);
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
@@ -465,7 +465,7 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
                    "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
                    "time.",
         count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);
-    tare__say_line(out, of, "forward");
+    tare__say_line(out, of, "forward @ ", NULL, "");
     tare__say_advice(out,
                      "Replace Python loops over parts of a tensor by operations on the whole tensor (cumsum, einsum, "
                      "torch.vmap, a larger batch); torch.compile fuses what is left.");
@@ -612,7 +612,7 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
                     count(nodes.value).text);
     tare__say_evidence(
         out, "Backward passes with retain_graph=True go through more and more nodes: they include earlier steps.");
-    tare__say_line(out, of, "backward");
+    tare__say_line(out, of, "backward @ ", NULL, "");
     tare__say_advice(out,
                      "Detach what is carried from step to step (hidden states, running sums of losses): state = "
                      "state.detach().");

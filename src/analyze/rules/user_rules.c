@@ -180,20 +180,17 @@ static uint32_t parse_primary(parser *parser)
     }
     if (at.kind == TOKEN_NUMBER) {
         advance(parser);
-        return add_node(
-            parser, (user_node){.op = OP_NUMBER, .type = VALUE_NUMBER, .unit = at.unit, .number = at.number},
-            &at);
+        user_node number = {.op = OP_NUMBER, .type = VALUE_NUMBER, .unit = at.unit, .number = at.number};
+        return add_node(parser, number, &at);
     }
     if (at.kind == TOKEN_TEXT) {
         advance(parser);
-        return add_node(parser, (user_node){.op = OP_TEXT, .type = VALUE_TEXT, .text = unescape(parser, &at)},
-                        &at);
+        return add_node(parser, (user_node){.op = OP_TEXT, .type = VALUE_TEXT, .text = unescape(parser, &at)}, &at);
     }
     bool yes = is(parser, TOKEN_NAME, "true");
     if (yes || is(parser, TOKEN_NAME, "false")) {
         advance(parser);
-        return add_node(parser, (user_node){.op = OP_TRUTH, .type = VALUE_TRUTH, .truth = yes ? YES : NO},
-                        &at);
+        return add_node(parser, (user_node){.op = OP_TRUTH, .type = VALUE_TRUTH, .truth = yes ? YES : NO}, &at);
     }
     if (take(parser, TOKEN_NAME, "known"))
         return parse_known(parser);
@@ -238,10 +235,8 @@ static uint32_t join_numbers(parser *parser, const token *at, node_op op, uint32
     value_unit a = node_at(parser, left)->unit, b = node_at(parser, right)->unit;
     if (op == OP_ADD || op == OP_SUBTRACT)
         check_units(parser, at, a, b);
-    return add_node(
-        parser,
-        (user_node){.op = op, .type = VALUE_NUMBER, .unit = unit_of(op, a, b), .left = left, .right = right},
-        at);
+    user_node joined = {.op = op, .type = VALUE_NUMBER, .unit = unit_of(op, a, b), .left = left, .right = right};
+    return add_node(parser, joined, at);
 }
 
 static bool enter(parser *parser)
@@ -258,13 +253,11 @@ static uint32_t parse_signed(parser *parser)
     if (enter(parser)) {
         if (take(parser, TOKEN_SIGN, "-")) {
             uint32_t inner = parse_signed(parser);
-            if (expect(parser, &at, inner, VALUE_NUMBER))
-                node = add_node(parser,
-                                (user_node){.op = OP_NEGATE,
-                                            .type = VALUE_NUMBER,
-                                            .unit = node_at(parser, inner)->unit,
-                                            .left = inner},
-                                &at);
+            if (expect(parser, &at, inner, VALUE_NUMBER)) {
+                value_unit unit = node_at(parser, inner)->unit;
+                user_node negated = {.op = OP_NEGATE, .type = VALUE_NUMBER, .unit = unit, .left = inner};
+                node = add_node(parser, negated, &at);
+            }
         } else {
             node = parse_primary(parser);
         }
@@ -335,9 +328,8 @@ static uint32_t parse_comparison(parser *parser)
         uint32_t right = parse_sum(parser);
         if (!parser->status)
             check_comparison(parser, &at, comparisons[i].op, left, right);
-        return add_node(
-            parser, (user_node){.op = comparisons[i].op, .type = VALUE_TRUTH, .left = left, .right = right},
-            &at);
+        user_node made = {.op = comparisons[i].op, .type = VALUE_TRUTH, .left = left, .right = right};
+        return add_node(parser, made, &at);
     }
     return left;
 }
