@@ -68,11 +68,9 @@ static bool begin_anew(tare__py_memory *now)
 
 void tare__py_peak_sentence(uint64_t at_most, char text[200])
 {
-    snprintf(
-        text, 200,
-        "a lower bound, sampled every %u ms: at most %.1f MB, which the process had reached before and which hides "
-        "shorter peaks",
-        TARE__PY_PEAK_INTERVAL_NS / 1000000u, (double)at_most / 1048576);
+    snprintf(text, 200,
+             "a lower bound, sampled every %u ms: at most %.1f MB, which the process had reached before and which "
+             "hides shorter peaks", TARE__PY_PEAK_INTERVAL_NS / 1000000u, (double)at_most / 1048576);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */

@@ -238,8 +238,7 @@ static PyObject *sample(PyObject *object, PyObject *nothing)
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
 /* A copy, so that objects are made without the lock. */
-static tare__py_point *copy_since(state *self, uint64_t since_ns, size_t *n,
-                                  tare__py_column columns[TARE__PY_COLUMNS])
+static tare__py_point *copy_since(state *self, uint64_t since_ns, size_t *n, tare__py_column columns[TARE__PY_COLUMNS])
 {
     tare__py_point *copy = malloc(TARE__PY_POINTS_MAX * sizeof *copy);
     if (!copy) {

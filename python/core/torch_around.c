@@ -99,8 +99,7 @@ static PyObject *call_index(around *self, PyObject *const *words, size_t n, PyOb
 static double samples_in(PyObject *batch, int depth)
 {
     if (PyTuple_Check(batch) || PyList_Check(batch)) {
-        PyObject *first =
-            depth && PySequence_Fast_GET_SIZE(batch) ? PySequence_Fast_GET_ITEM(batch, 0) : NULL;
+        PyObject *first = depth && PySequence_Fast_GET_SIZE(batch) ? PySequence_Fast_GET_ITEM(batch, 0) : NULL;
         return first ? samples_in(first, depth - 1) : -1;
     }
     if (PyDict_Check(batch)) {

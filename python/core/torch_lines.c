@@ -95,8 +95,7 @@ static uint32_t n_sites;
 
 static bool is_site(const tare_site *site, const char *name, const torch_line *line)
 {
-    return site->line == (uint32_t)line->line && strcmp(site->name, name) == 0 &&
-           strcmp(site->file, line->file) == 0;
+    return site->line == (uint32_t)line->line && strcmp(site->name, name) == 0 && strcmp(site->file, line->file) == 0;
 }
 
 static tare_site *site_of(const torch_line *line, const char *doing)

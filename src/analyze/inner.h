@@ -571,8 +571,7 @@ int tare__analyze_phase_step(work *work, stream *stream, const frame *frame, uin
 int tare__analyze_phases_table(work *work, tare__analysis *analysis, window *steady);
 
 /* ---- steps ------------------------------------------------------------------------------------------- */
-int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
-                       how_ended how);
+int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now, how_ended how);
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value);
 double tare__analyze_open_index(const stream *stream, uint32_t depth); /* -1: retracted; NaN: not recorded */
 /* Whether the open step at this depth is retracted, as far as known. */

@@ -305,9 +305,8 @@ static int take_document(parser *parser)
         return broken(parser);
     if (isnan(parser->version) || !parser->has_figures)
         return tare__fail(parser->error, TARE_E_INPUT,
-                          "%.200s: no figures in it: neither a baseline of `tare baseline save` nor a report of "
-                          "`tare model --json`",
-                          parser->name);
+                          "%.200s: no figures in it: neither a baseline of `tare baseline save` nor a report of `tare "
+                          "model --json`", parser->name);
     if (parser->version != TARE__BASELINE_VERSION)
         return tare__fail(parser->error, TARE_E_INPUT, "%.200s: \"tare_baseline\" is not %d", parser->name,
                           TARE__BASELINE_VERSION);

@@ -295,11 +295,9 @@ void tare__say_rank_gain(findings *out, const tare__analysis *of, rank_gain *gai
 const tare__metric_row *tare__rows_next(const tare__analysis *of, size_t *at, tare__metric metric,
                                         tare__subject_kind subject);
 /* The first one. */
-const tare__metric_row *tare__rows_first(const tare__analysis *of, tare__metric metric,
-                                         tare__subject_kind subject);
+const tare__metric_row *tare__rows_first(const tare__analysis *of, tare__metric metric, tare__subject_kind subject);
 /* Another metric of the same subject. */
-const tare__metric_row *tare__rows_beside(const tare__analysis *of, const tare__metric_row *row,
-                                          tare__metric metric);
+const tare__metric_row *tare__rows_beside(const tare__analysis *of, const tare__metric_row *row, tare__metric metric);
 
 typedef struct curve_point {
     double at, lasts, value;

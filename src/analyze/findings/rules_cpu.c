@@ -18,8 +18,7 @@ static shown cores(double value)
 /* ---- the limit of a container ---------------------------------------------------------------- */
 void tare__rule_throttled(findings *out, const tare__analysis *of)
 {
-    const tare__metric_row *hit =
-        tare__rows_first(of, TARE__M_CPU_THROTTLED_PERIODS, TARE__SUBJECT_CONTAINER);
+    const tare__metric_row *hit = tare__rows_first(of, TARE__M_CPU_THROTTLED_PERIODS, TARE__SUBJECT_CONTAINER);
     const tare__metric_row *periods = tare__rows_first(of, TARE__M_CPU_PERIODS, TARE__SUBJECT_CONTAINER);
     const tare__metric_row *held = tare__rows_first(of, TARE__M_CPU_THROTTLED, TARE__SUBJECT_CONTAINER);
     if (!hit || !periods || !(periods->total >= limit(LIMIT_THROTTLED_LEAST)))
@@ -166,8 +165,7 @@ static busiest single_thread(const tare__analysis *of)
     busiest found = busiest_of(of, TARE__SUBJECT_THREAD);
     if (!found.thread) {
         found = busiest_of(of, TARE__SUBJECT_PROCESS);
-        const tare__metric_row *threads =
-            found.thread ? tare__rows_beside(of, found.thread, TARE__M_THREADS) : NULL;
+        const tare__metric_row *threads = found.thread ? tare__rows_beside(of, found.thread, TARE__M_THREADS) : NULL;
         if (!threads || threads->max > 1)
             found.thread = NULL;
     }

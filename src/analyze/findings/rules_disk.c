@@ -42,14 +42,12 @@ static void say_traffic(findings *out, const tare__analysis *of)
 {
     const tare__usage_table *usage = &of->usage;
     if (isfinite(usage->disk_read_bytes) && isfinite(usage->disk_write_bytes))
-        tare__say_evidence(out, "It read %s from disks (%s) and wrote %s (%s).",
-                           bytes(usage->disk_read_bytes).text,
+        tare__say_evidence(out, "It read %s from disks (%s) and wrote %s (%s).", bytes(usage->disk_read_bytes).text,
                            rate_of(usage->disk_read_bytes, of->run.elapsed_ns).text,
                            bytes(usage->disk_write_bytes).text,
                            rate_of(usage->disk_write_bytes, of->run.elapsed_ns).text);
     if (usage->faults_major > 100)
-        tare__say_evidence(out, "%s page faults waited for a disk.",
-                           count(usage->faults_major).text);
+        tare__say_evidence(out, "%s page faults waited for a disk.", count(usage->faults_major).text);
 }
 
 static bool mostly_writes(const tare__analysis *of)

@@ -122,8 +122,7 @@ static gaps find_gaps(const curve *curve)
         }
     }
     if (last > first)
-        found.spanned_ns =
-            curve->points[last - 1].at + curve->points[last - 1].lasts - curve->points[first].at;
+        found.spanned_ns = curve->points[last - 1].at + curve->points[last - 1].lasts - curve->points[first].at;
     return found;
 }
 
@@ -196,10 +195,8 @@ void tare__rule_gpu_errors(findings *out, const tare__analysis *of)
         if (!(row->total > 0))
             continue;
         tare__finding_add(out, TARE__CRITICAL);
-        tare__say_title(out, "GPU %" PRIu64 " had %s uncorrected memory errors", row->key,
-                        count(row->total).text);
-        tare__say_evidence(out, "Its count of uncorrected errors grew by %s during the run.",
-                           count(row->total).text);
+        tare__say_title(out, "GPU %" PRIu64 " had %s uncorrected memory errors", row->key, count(row->total).text);
+        tare__say_evidence(out, "Its count of uncorrected errors grew by %s during the run.", count(row->total).text);
         tare__say_advice(out,
                          "Do not trust the results of this run. Take the GPU out of service and check it (nvidia-smi "
                          "-q -d ECC,PAGE_RETIREMENT).");

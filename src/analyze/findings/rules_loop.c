@@ -138,8 +138,7 @@ void tare__rule_outside_steps(findings *out, const tare__analysis *of)
         sum.gaps < 2 || !(sum.ns - sum.longest_ns > limit(LIMIT_OUTSIDE_STEPS) * sum.all_ns))
         return;
     tare__finding_add(out, TARE__INFO); /* evaluation and data collection are not faults */
-    tare__say_title(out, "%s of the time between the first and the last step is outside steps",
-                    percent(share).text);
+    tare__say_title(out, "%s of the time between the first and the last step is outside steps", percent(share).text);
     tare__say_evidence(out, "%s of %s went into no step and no DataLoader, between %s.", tare__show_time(sum.ns).text,
                        tare__show_time(sum.all_ns).text,
                        tare__show_counted((double)of->steps[0].count, "step", NULL).text);

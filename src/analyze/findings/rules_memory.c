@@ -84,8 +84,7 @@ static bool find_growth(const curve *curve, growth *found)
     }
     found->trend = tare__trend_of(x, y, n);
     found->grown = fmin(found->trend.slope * (to - from), last->value - parts[0].least); /* at most as observed */
-    return found->trend.low > 0 && found->trend.fit >= limit(LIMIT_GROWTH_FIT) &&
-           rises_all_along(curve, from, to);
+    return found->trend.low > 0 && found->trend.fit >= limit(LIMIT_GROWTH_FIT) && rises_all_along(curve, from, to);
 }
 
 static bool worth_telling(const growth *growth)
@@ -266,8 +265,7 @@ static double total_of(const tare__analysis *of, tare__metric metric)
     return row ? row->total : NAN;
 }
 
-static void tell_swap(findings *out, const tare__analysis *of, double own, double in, double away,
-                      const stretch *when)
+static void tell_swap(findings *out, const tare__analysis *of, double own, double in, double away, const stretch *when)
 {
     double rate = in / of->run.elapsed_ns * 1e9, waits = tare__pressure_of(of, TARE__M_PRESSURE_MEMORY);
     bool ours = own >= limit(LIMIT_SWAPPED);

@@ -109,8 +109,7 @@ double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void
     return fmin(largest, 1);
 }
 
-void tare__say_rank_gain(findings *out, const tare__analysis *of, rank_gain *gain, const void *context,
-                         const char *how)
+void tare__say_rank_gain(findings *out, const tare__analysis *of, rank_gain *gain, const void *context, const char *how)
 {
     const tare__analysis *most;
     double bound = tare__gain_of_ranks(of, gain, context, &most);

@@ -174,8 +174,7 @@ void tare__rule_dropped(findings *out, const tare__analysis *of)
         return;
     tare__finding_add(out, share > limit(LIMIT_DROPPED_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
     tare__say_title(out, "%s dropped (%s): figures of spans are too small",
-                    tare__show_counted(dropped, "span was", "spans were").text,
-                    percent(share).text);
+                    tare__show_counted(dropped, "span was", "spans were").text, percent(share).text);
     tare__say_evidence(out, "%s recorded; %s dropped because the buffer was full.",
                        tare__show_counted((double)of->run.spans, "span was", "spans were").text,
                        tare__show_counted(dropped, "was", "were").text);

@@ -200,11 +200,9 @@ void tare__rule_loading(findings *out, const tare__analysis *of)
                          "Load the next data while the program computes: %d background workers with a queue of a few "
                          "batches; decode ahead of time; store the data in few large files.", workers);
     char how[160];
-    snprintf(
-        how, sizeof how,
-        "with %d workers that load in the background an iteration takes the longer of its compute and of its loading "
-        "divided by them",
-        workers);
+    snprintf(how, sizeof how,
+             "with %d workers that load in the background an iteration takes the longer of its compute and of its "
+             "loading divided by them", workers);
     tare__say_rank_gain(out, of, gain_of_loading, &workers, how);
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
     tare__say_figure(out, "loading", lost_ns / 1e9, TARE__SHOW_SECONDS);
@@ -261,10 +259,9 @@ void tare__rule_forward(findings *out, const tare__analysis *of)
 
 void tare__rule_backward(findings *out, const tare__analysis *of)
 {
-    check_compute(
-        out, of, BACKWARD, LIMIT_BACKWARD, "backward",
-        "It usually takes twice the forward pass. To make it cheaper, try mixed precision, or freeze layers that need "
-        "no training.");
+    check_compute(out, of, BACKWARD, LIMIT_BACKWARD, "backward",
+                  "It usually takes twice the forward pass. To make it cheaper, try mixed precision, or freeze "
+                  "layers that need no training.");
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */

@@ -14,8 +14,7 @@ static void tell_first(findings *out, const tare__analysis *of, const tare__step
     double cost = row->first_ns - row->rest_p50_ns, of_run = cost / of->run.elapsed_ns;
     tare__finding_add(out, of_run > limit(LIMIT_FIRST_STEP_OF_RUN) ? TARE__WARNING : TARE__INFO);
     tare__say_title(out, "The first %s took %s, %s times the median of the others", tare__show_name(row->name).text,
-                    tare__show_time(row->first_ns).text,
-                    count(row->first_ns / row->rest_p50_ns).text);
+                    tare__show_time(row->first_ns).text, count(row->first_ns / row->rest_p50_ns).text);
     tare__say_evidence(out, "The first took %s; the median of the other %s is %s. It cost %s more.",
                        tare__show_time(row->first_ns).text,
                        tare__show((double)row->timed - row->first_timed, TARE__SHOW_COUNT).text,
@@ -173,8 +172,7 @@ static double gain_of_variance(const tare__analysis *rank, const void *name)
     return tare__beside_gpu(rank, saved / fmax(rank->run.elapsed_ns, all));
 }
 
-static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row,
-                          const slow *slow)
+static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row, const slow *slow)
 {
     double rest = rest_of(row), fastest = fastest_of(row), ratio = slow->steps[0].duration_ns / fastest;
     double tail = row->each.p95_ns / row->each.p50_ns;
@@ -186,9 +184,8 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
     tare__say_title(out, "The slowest %s took %s times as long as the fastest", tare__show_name(row->name).text,
                     count(ratio).text);
     tare__say_evidence(out, "Of %s, without the first: fastest %s, median %s, slowest %s; p95 is %s times the median.",
-                       count(rest).text, tare__show_time(fastest).text,
-                       tare__show_time(row->rest_p50_ns).text, tare__show_time(slow->steps[0].duration_ns).text,
-                       count(tail).text);
+                       count(rest).text, tare__show_time(fastest).text, tare__show_time(row->rest_p50_ns).text,
+                       tare__show_time(slow->steps[0].duration_ns).text, count(tail).text);
     say_slow_ones(out, slow, row->rest_p50_ns);
     if (distance)
         tare__say_evidence(out, "The slow ones come every %" PRIu64 " steps.", distance);
@@ -224,8 +221,7 @@ void tare__rule_step_variance(findings *out, const tare__analysis *of)
         /* A single slow step in a million is ignored: the excess must be significant. */
         bool costs = row->each.p95_ns > limit(LIMIT_STEP_TAIL) * row->each.p50_ns ||
                      slow.excess_ns > limit(LIMIT_STEP_EXCESS) * row->total_ns;
-        if (slowest > limit(LIMIT_STEP_RATIO) * fastest_of(row) && slowest >= limit(LIMIT_STEP_SHORTEST) &&
-            costs)
+        if (slowest > limit(LIMIT_STEP_RATIO) * fastest_of(row) && slowest >= limit(LIMIT_STEP_SHORTEST) && costs)
             tell_variance(out, of, row, &slow);
     }
 }

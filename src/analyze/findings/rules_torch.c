@@ -144,8 +144,7 @@ static double gain_of_workers(const tare__analysis *rank, const void *context)
     return tare__beside_gpu(rank, tare__of_steady(rank, &sum, saved));
 }
 
-static void predict_workers(findings *out, const tare__analysis *of, const training *sum,
-                            const loading *by)
+static void predict_workers(findings *out, const tare__analysis *of, const training *sum, const loading *by)
 {
     char how[320] = "all of the waiting; the number of workers is not what limits it";
     if (by->then)
@@ -175,8 +174,7 @@ static const tare__analysis *waits_longest(const tare__analysis *of, training *s
     return longest;
 }
 
-static void say_rank(findings *out, const tare__analysis *rank, const training *own,
-                     double share)
+static void say_rank(findings *out, const tare__analysis *rank, const training *own, double share)
 {
     if (rank->n_processes != 1 || !rank->processes->has_rank || !(own->data_ns > 1.25 * share * own->steps_ns))
         return;
@@ -305,8 +303,7 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of)
                     percent(sum.copy_ns / sum.steps_ns).text);
     tare__say_evidence(out,
                        "%s of %s copied in steps came from memory that is not pinned; the host spent %s in copies.",
-                       bytes(sum.unpinned).text, bytes(sum.copied).text,
-                       tare__show_time(sum.copy_ns).text);
+                       bytes(sum.unpinned).text, bytes(sum.copied).text, tare__show_time(sum.copy_ns).text);
     tare__say_advice(out,
                      "Set DataLoader(pin_memory=True) and copy with tensor.to(device, non_blocking=True): the copy "
                      "then overlaps with compute.");

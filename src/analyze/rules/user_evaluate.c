@@ -167,14 +167,12 @@ static void put_value(tare__text *out, const value *value, piece_format format)
     else if (!is_known(*value))
         tare__text_string(out, "n/a");
     else
-        tare__text_string(out, value->type == VALUE_TEXT ? tare__show_name(value->text).text
-                                                         : truths[value->truth]);
+        tare__text_string(out, value->type == VALUE_TEXT ? tare__show_name(value->text).text : truths[value->truth]);
 }
 
 static const char *keep(findings *out, tare__text *text)
 {
-    const char *copy =
-        text->failed ? NULL : tare__arena_copy(out->arena, text->data ? text->data : "", text->length);
+    const char *copy = text->failed ? NULL : tare__arena_copy(out->arena, text->data ? text->data : "", text->length);
     if (!copy)
         out->failed = true;
     tare__text_free(text);
@@ -278,8 +276,7 @@ static bool holds(const place *at, uint32_t node)
     return node == NO_NODE || evaluate(at, node).truth == YES;
 }
 
-static void evaluate_rule(findings *out, tare__cells *with, const tare__rules *rules,
-                         const user_rule *rule)
+static void evaluate_rule(findings *out, tare__cells *with, const tare__rules *rules, const user_rule *rule)
 {
     size_t n = tare__table_rows(with->of, rule->table), told = 0, first = out->n;
     for (size_t i = 0; i < n; i++) {

@@ -109,9 +109,8 @@ static int add_to_module(operators *all, operator_sum *sum, uint32_t row, const 
     if (!sum->module)
         sum->module = place->module;
     MODULES(all)[place->module - 1].operators += self;
-    return add_cell(all, place->module - 1, node->name, place->direction,
-                    is_same_call(all, node) ? 0 : calls_of(node), is_inner(all, node) ? 0 : all->totals[node->id - 1],
-                    self);
+    return add_cell(all, place->module - 1, node->name, place->direction, is_same_call(all, node) ? 0 : calls_of(node),
+                    is_inner(all, node) ? 0 : all->totals[node->id - 1], self);
 }
 
 static int count_calls(const operators *all, operator_sum *sum, const node *node)

@@ -115,8 +115,7 @@ static const char *why_absent(const operators *all, const operator_sum *sum, cha
     char times[TARE__COUNTED_BYTES];
     if (sum->calls % sum->inspected == 0)
         return NULL;
-    snprintf(words, 256,
-             "it is called %s, not a multiple of the %" PRIu64 " calls in the inspected step",
+    snprintf(words, 256, "it is called %s, not a multiple of the %" PRIu64 " calls in the inspected step",
              tare__unit_counted(times, (double)sum->calls, "time", NULL), sum->inspected);
     return words;
 }

@@ -96,8 +96,7 @@ uint32_t tare__analyze_process_row(const work *work, uint32_t number)
     return row ? (uint32_t)(row - rows) : TARE__NO_ROW;
 }
 
-static int fill_process(const work *work, tare__arena *arena, const tare__trace_process *from,
-                        tare__process_row *row)
+static int fill_process(const work *work, tare__arena *arena, const tare__trace_process *from, tare__process_row *row)
 {
     uint64_t rank = 0;
     *row = (tare__process_row){
@@ -295,8 +294,7 @@ static void fill_aggregate(const work *work, tare__arena *arena, const cell *fro
         .timed = from->timed,
         .estimated = from->timed < from->calls,
         .total_ns = NAN,
-        .each = tare__analyze_durations(work, &from->hist, from->min, from->max, (double)from->total,
-                                        from->timed),
+        .each = tare__analyze_durations(work, &from->hist, from->min, from->max, (double)from->total, from->timed),
     };
     if (from->timed)
         row->total_ns = row->estimated ? row->each.mean_ns * (double)from->calls

@@ -372,8 +372,7 @@ int tare__analyze_spans_table(work *work, tare__analysis *analysis)
 }
 
 /* ---- track rows ---------------------------------------------------------------------------------- */
-static void fill_track_row(const work *work, tare__arena *arena, const node *track, node *span,
-                           tare__track_row *row)
+static void fill_track_row(const work *work, tare__arena *arena, const node *track, node *span, tare__track_row *row)
 {
     const canon *on = &work->names.rows[track->name];
     double tick_ns = tare__trace_tick_ns(work->trace);

@@ -52,8 +52,7 @@ static void note_end(note_list *list, const work *work, const tare__run_table *r
         note(list, "the file ends inside a block at byte %llu: events after %s are missing",
              (unsigned long long)damage->torn_offset, time);
     else if (!run->finished)
-        note(list,
-             "the file is unfinished: its recording is still running or was killed; the last event is at %s",
+        note(list, "the file is unfinished: its recording is still running or was killed; the last event is at %s",
              time);
     if (!run->finished && run->folder && access(run->folder, F_OK) == 0)
         note(list, "`tare report %s` may recover more events", run->folder);
@@ -79,9 +78,8 @@ static void note_damage(note_list *list, const work *work)
     if (damage->blocks) {
         counted blocks = how_many(damage->blocks, "damaged block", "damaged blocks");
         counted spans = how_many(damage->spans, "span", "spans");
-        note(list, "%s (first at byte %llu) %s dropped: %s%s", blocks.text,
-             (unsigned long long)damage->first_offset, damage->blocks == 1 ? "was" : "were",
-             damage->headless ? "at least " : "", spans.text);
+        note(list, "%s (first at byte %llu) %s dropped: %s%s", blocks.text, (unsigned long long)damage->first_offset,
+             damage->blocks == 1 ? "was" : "were", damage->headless ? "at least " : "", spans.text);
     }
     if (damage->unknown)
         note(list, "%s of a newer version skipped", how_many(damage->unknown, "block", "blocks").text);
@@ -133,8 +131,7 @@ static void note_losses(note_list *list, const tare__run_table *run)
              how_many(run->dropped_spans, "span", "spans").text,
              how_many(run->dropped_others, "other event", "other events").text);
     if (run->rotated_spans)
-        note(list,
-             "%s dropped because of --max-size or --last: data before %s is incomplete",
+        note(list, "%s dropped because of --max-size or --last: data before %s is incomplete",
              how_many(run->rotated_spans, "span was", "spans were").text,
              tare__unit_time(time, run->rotated_before_at_ns));
     note_refusals(list, run);
@@ -153,11 +150,9 @@ static void note_folding(note_list *list, const work *work)
     if (work->too_deep)
         note(list, "too many spans were open at once: the innermost are counted, not timed");
     if (work->nodes.folded_many)
-        note(list, "more than %u different span paths: the rest is merged into \"(others)\"",
-             NODES_MAX);
+        note(list, "more than %u different span paths: the rest is merged into \"(others)\"", NODES_MAX);
     if (work->has_strays)
-        note(list,
-             "too many threads: the rest shares one row, and the self time of their long spans is overestimated");
+        note(list, "too many threads: the rest shares one row, and the self time of their long spans is overestimated");
     if (work->nodes.numbers_refused)
         note(list, "%s on spans were dropped: too many different names",
              how_many(work->nodes.numbers_refused, "number", "numbers").text);
@@ -176,15 +171,13 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
     /* Small deviations are ignored; the table of Tare's overhead has the figures. */
     if (own->longest_interval_ns >= 1.5 * own->interval_ns)
         note(list,
-             "sampling interval up to %s instead of %s: more frequent sampling would have exceeded the CPU limit "
-             "for samplers",
-             tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
+             "sampling interval up to %s instead of %s: more frequent sampling would have exceeded the CPU limit for "
+             "samplers", tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
     if (metrics->restarts)
         note(list,
              "sampled totals decreased %s (first %s of a %s), which they never should: only increases are counted "
-             "from "
-             "there on",
-             how_many(metrics->restarts, "time", "times").text, metrics->restarted, metrics->restarted_of);
+             "from there on", how_many(metrics->restarts, "time", "times").text, metrics->restarted,
+             metrics->restarted_of);
     if (metrics->late)
         note(list, "%s dropped: not in order of time", how_many(metrics->late, "sample was", "samples were").text);
     if (metrics->strangers)
@@ -309,9 +302,7 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     note_folding(&list, work);
     note_samples(&list, work, analysis);
     if (tare__steps_only_queue(analysis))
-        note(
-            &list,
-            "durations and rates of steps are host time: most steps end without waiting for the GPU");
+        note(&list, "durations and rates of steps are host time: most steps end without waiting for the GPU");
     const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);
     if (status || !notes)
         return TARE_E_MEMORY;

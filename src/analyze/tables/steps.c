@@ -141,8 +141,7 @@ static int take_duration(work *work, steps *steps, const slow_step *step)
     return keep_duration(work, steps, step->duration);
 }
 
-int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
-                       how_ended how)
+int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now, how_ended how)
 {
     slow_step step = {.duration = now - frame->span.begin, .begin = frame->span.begin, .stream = stream};
     open_index index = {0};
@@ -356,8 +355,7 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
     return status ? status : put_numbers(work, steps, &job, analysis->arena, row);
 }
 
-static int fill_rows(work *work, tare__analysis *analysis, uint32_t kind, const tare__step_row **rows,
-                     size_t *n)
+static int fill_rows(work *work, tare__analysis *analysis, uint32_t kind, const tare__step_row **rows, size_t *n)
 {
     tare__step_row *made = tare__arena_alloc(analysis->arena, work->n_steps * sizeof *made);
     int status = made ? 0 : TARE_E_MEMORY;

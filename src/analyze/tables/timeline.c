@@ -93,8 +93,7 @@ static void fill_lane(const maker *maker, const ordered *ordered, tare__lane *la
 {
     const struct lane *from = ordered->lane;
     const tare__trace_process *process = tare__trace_process_at(maker->work->trace, from->process);
-    const tare__trace_stream *stream =
-        from->stream ? tare__trace_stream_at(maker->work->trace, from->stream) : NULL;
+    const tare__trace_stream *stream = from->stream ? tare__trace_stream_at(maker->work->trace, from->stream) : NULL;
     uint32_t kind = from->stream ? TARE__NAME_TRACK : maker->work->names.rows[from->track].kind;
     *lane = (tare__lane){
         .process = process_name(maker->work, from->process, maker->arena),
@@ -255,8 +254,7 @@ void tare__timeline_free(tare__timeline *timeline)
         tare__arena_free(timeline->arena);
 }
 
-int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__timeline **result,
-                           tare__error *error)
+int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__timeline **result, tare__error *error)
 {
     *result = NULL;
     int status = tare__trace_prescan(trace, error);
