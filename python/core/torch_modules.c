@@ -38,7 +38,6 @@ static calls *make_calls(void)
     return mine;
 }
 
-
 static PyObject
     *name_parts; /* name_parts(module): calls torch_module_named for it and all below; NULL: no names */
 static PyObject *named; /* address to capsule of a site */
