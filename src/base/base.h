@@ -33,6 +33,7 @@ void *tare__arena_alloc(tare__arena *arena, size_t bytes);        /* zeroed, 16-
 char *tare__arena_copy(tare__arena *arena, const char *text, size_t length); /* NUL added */
 /* A new arena with one zeroed object in it, which starts the use of it. NULL: no memory, and *arena is NULL. */
 void *tare__arena_start(size_t bytes, tare__arena **arena);
+bool tare__arena_failed(const tare__arena *arena);                 /* memory was asked of it in vain */
 size_t tare__arena_bytes(const tare__arena *arena);               /* taken from the system */
 
 /* ---- arrays that grow: `array` is the address of the pointer. False: out of memory, and nothing changed. -- */

@@ -65,8 +65,7 @@ static int read_limit(const char *limit, const char *what, double *value, char *
     return 0;
 }
 
-static int read_change(const char *limit, const char *comma, const char *what, tare__threshold *to,
-                       tare__error *error)
+static int read_change(const char *limit, const char *comma, const char *what, tare__threshold *to, tare__error *error)
 {
     char share[64];
     if ((size_t)(comma - limit) >= sizeof share)
@@ -83,8 +82,7 @@ static int read_change(const char *limit, const char *comma, const char *what, t
     to->value /= 100;
     to->unit[0] = '\0';
     if (to->value > SHARE_MAX)
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' allows everything; the most is 10000%%", what,
-                          limit);
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' allows everything; the most is 10000%%", what, limit);
     return 0;
 }
 
