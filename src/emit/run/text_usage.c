@@ -314,8 +314,7 @@ static void put_absent(tare__page *page, const tare__usage_table *usage)
         tare__page_style_off(page);
         tare__page_line_end(page);
     }
-    page->out->failed = page->out->failed || words.failed;
-    tare__text_free(&words);
+    tare__text_end(&words, page->out);
 }
 
 void tare__part_usage(tare__page *page, const tare__analysis *analysis)
@@ -331,13 +330,8 @@ void tare__part_usage(tare__page *page, const tare__analysis *analysis)
     put_absent(page, &analysis->usage);
     page->out = whole;
     if (lines.length > 0) {
-        tare__page_line_end(page);
-        tare__page_style_on(page, TARE__PAGE_STRONG);
-        tare__text_string(page->out, "Resource usage");
-        tare__page_style_off(page);
-        tare__page_line_end(page);
+        tare__page_heading(page, "Resource usage");
         tare__text_append(page->out, lines.data, lines.length);
     }
-    page->out->failed = page->out->failed || lines.failed;
-    tare__text_free(&lines);
+    tare__text_end(&lines, page->out);
 }
