@@ -244,21 +244,13 @@ int tare__history_exit(int status)
                : TARE__EXIT_FAILED;
 }
 
-int tare__history_write(const tare__history_call *history, tare__history_show *show, void *context,
+int tare__history_write(const tare__history_call *history, tare__emit_writer *show, const void *what,
                         tare__error *error)
 {
-    tare__cli_output output;
-    tare__emit_options emit = history->emit;
-    if (tare__cli_output_open(&output, history->output, error) != 0)
-        return TARE__EXIT_FAILED;
-    tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
-    tare__view_suit(&emit, output.fd, output.terminal);
-    if (!history->format && !history->exports)
-        tare__cli_output_lines(&output, emit.colour);
-    int status = show(context, &emit, &sink, error);
-    bool refused = output.failure != 0;
-    int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
-    return closed || (status && !refused) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+    bool unwritten;
+    bool lines = !history->format && !history->exports;
+    return tare__view_one(history->output, &history->emit, lines, show, what, &unwritten, error) ? TARE__EXIT_FAILED
+                                                                                                 : TARE__EXIT_OK;
 }
 
 /* Without runs, list and export give an empty list, also in machine-readable formats; other subcommands fail. */

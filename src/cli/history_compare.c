@@ -8,24 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare.h"
 #include "tare.h"
 
 #define LAST_MAX 1000u
-
-typedef struct comparing {
-    const char *format; /* NULL: text */
-    tare__emit_comparison input;
-} comparing;
-
-static int show_comparison(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
-                           tare__error *error)
-{
-    const comparing *from = context;
-    if (!from->format)
-        return tare__emit_comparison_text(&from->input, options, sink, error);
-    return strcmp(from->format, "json") == 0 ? tare__emit_comparison_json(&from->input, options, sink, error)
-                                             : tare__emit_comparison_html(&from->input, options, sink, error);
-}
 
 /* ---- the two sides ---------------------------------------------------------------------------------- */
 /* Merges the runs of a list; with several, each sample is the value of one run. */
@@ -79,7 +65,6 @@ static int compare(tare__history_call *history, const tare__kept_list *base, con
 {
     tare__figures *sides[2] = {NULL, NULL};
     char names[2][64];
-    comparing from = {.format = history->format};
     tare__comparison *comparison = NULL;
     int status = base->n == 1 ? tare__store_figures(history->store, &base->rows[0], &sides[0], error)
                               : join_runs(history, base, &sides[0], error);
@@ -90,10 +75,10 @@ static int compare(tare__history_call *history, const tare__kept_list *base, con
         status = tare__fail(error, TARE_E_MEMORY, "out of memory");
     name_run(base, names[0], sizeof names[0]);
     name_run(head, names[1], sizeof names[1]);
-    from.input =
-        (tare__emit_comparison){.comparison = comparison, .base_name = names[0], .head_name = names[1]};
+    tare__emit_comparison input = {.comparison = comparison, .base_name = names[0], .head_name = names[1]};
     int exit_status =
-        status ? tare__history_exit(status) : tare__history_write(history, show_comparison, &from, error);
+        status ? tare__history_exit(status)
+               : tare__compare_write(&input, history->format, history->output, &history->emit, error);
     tare__comparison_free(comparison);
     tare__figures_free(sides[0]);
     tare__figures_free(sides[1]);

@@ -26,10 +26,10 @@ typedef struct exporting {
 } exporting;
 
 /* The oldest first, so that an import keeps the order. */
-static int export_lines(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
+static int export_lines(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
                         tare__error *error)
 {
-    exporting *from = context;
+    const exporting *from = what;
     tare__text line = {0};
     int status = 0;
     (void)options;

@@ -18,25 +18,24 @@
 
 #define ME "tare model"
 
-enum { MODEL_FORMAT, MODEL_CSV = MODEL_FORMAT + 2, MODEL_OUTPUT, MODEL_DIM, MODEL_BATCH, MODEL_SHAPE, MODEL_ALL,
-       MODEL_WIDTH, MODEL_TAG, MODEL_NO_HISTORY, MODEL_STORE };
-
-static const char *const formats[] = {"html", "json"};
+enum { MODEL_CSV, MODEL_DIM, MODEL_BATCH, MODEL_SHAPE, MODEL_TAG };
 
 static const tare__cli_option model_options[] = {
-    {"html", 0, NULL, "write an HTML report", MODEL_FORMAT},
-    {"json", 0, NULL, "print every table as JSON", MODEL_FORMAT + 1},
+    {"html", 0, NULL, "write an HTML report", TARE__CLI_FORMAT(tare__cli_model, format)},
+    {"json", 0, NULL, "print every table as JSON", TARE__CLI_FORMAT(tare__cli_model, format)},
     {"csv", 0, "DIR", "write every table as a CSV file to this directory", MODEL_CSV},
-    {"output", 'o', "FILE", "output file (written atomically)", MODEL_OUTPUT},
+    {"output", 'o', "FILE", "output file (written atomically)", TARE__CLI_TEXT(tare__cli_model, output)},
     {"batch", 'b', "N[,N…]", "batch sizes: the first dimension of inputs where the model leaves it open",
      MODEL_BATCH},
     {"dim", 0, "NAME=N", "value of a symbolic dimension; can be repeated", MODEL_DIM},
     {"shape", 0, "INPUT=N,N,…", "shape of an input; can be repeated", MODEL_SHAPE},
-    {"all", 0, NULL, "show every operator and layer", MODEL_ALL},
-    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", MODEL_WIDTH},
+    {"all", 0, NULL, "show every operator and layer", TARE__CLI_SETS(tare__cli_model, emit.all)},
+    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)",
+     TARE__CLI_WIDTH(tare__cli_model, emit.width)},
     {"tag", 0, "TAG", "tag the run in the history; can be repeated", MODEL_TAG},
-    {"no-history", 0, NULL, "do not add the measurements to the history", MODEL_NO_HISTORY},
-    {"store", 0, "PLACE", "history to use: a directory, a file, a postgres:// URL, or off", MODEL_STORE},
+    {"no-history", 0, NULL, "do not add the measurements to the history", TARE__CLI_SETS(tare__cli_model, keeping.off)},
+    {"store", 0, "PLACE", "history to use: a directory, a file, a postgres:// URL, or off",
+     TARE__CLI_TEXT(tare__cli_model, keeping.store)},
     TARE__MEASURE_OPTIONS,
 };
 
@@ -145,16 +144,10 @@ static int take_model_option(void *context, int key, const char *argument, tare_
     case MODEL_CSV:
         status = tare__cli_take_format(TARE__VIEW_CSV, &settings->format, error);
         return status ? status : tare__cli_take_text("csv", argument, &settings->folder, error);
-    case MODEL_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
     case MODEL_BATCH: return take_batches(settings, argument, error);
     case MODEL_DIM: return take_dimension(settings, argument, error);
     case MODEL_SHAPE: return take_shape(settings, argument, error);
-    case MODEL_ALL: settings->emit.all = true; return 0;
-    case MODEL_WIDTH: return tare__cli_take_width(argument, &settings->emit.width, error);
-    case MODEL_TAG: return tare__cli_keep_take_tags(&settings->keeping, argument, error);
-    case MODEL_NO_HISTORY: settings->keeping.off = true; return 0;
-    case MODEL_STORE: return tare__cli_take_text("store", argument, &settings->keeping.store, error);
-    default: return tare__cli_take_format(formats[key - MODEL_FORMAT], &settings->format, error);
+    default: return tare__cli_keep_take_tags(&settings->keeping, argument, error);
     }
 }
 
@@ -204,35 +197,14 @@ static int check_outputs(tare__cli_model *settings, tare__error *error)
 }
 
 /* ---- the report ---------------------------------------------------------------------------------------------- */
-static int write_text(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
-                     tare__error *error)
-{
-    return tare__emit_model_text(what, options, sink, error);
-}
-
-static int write_json(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
-                      tare__error *error)
-{
-    return tare__emit_model_json(what, options, sink, error);
-}
-
-static int write_html(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
-                      tare__error *error)
-{
-    return tare__emit_model_html(what, options, sink, error);
-}
-
-static int write_csv(const void *what, const tare__emit_files *files, tare__error *error)
-{
-    return tare__emit_model_csv(what, files, error);
-}
-
 static int show(const tare__cli_model *settings, const tare__model_view *view, bool *unwritten, tare__error *error)
 {
     const char *format = settings->format;
-    tare__view_writer *write = !format ? write_text : strcmp(format, "json") == 0 ? write_json : write_html;
+    tare__emit_writer *write = !format                        ? tare__emit_model_text
+                               : strcmp(format, "json") == 0 ? tare__emit_model_json
+                                                             : tare__emit_model_html;
     if (settings->folder)
-        return tare__view_folder(settings->folder, write_csv, view, unwritten, error);
+        return tare__view_folder(settings->folder, tare__emit_model_csv, view, unwritten, error);
     return tare__view_one(settings->output, &settings->emit, !format, write, view, unwritten, error);
 }
 

@@ -180,6 +180,20 @@ int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *er
     return status;
 }
 
+int tare__cli_write_text(const tare__text *text, bool lines, bool colours, const char *path, tare__error *error)
+{
+    tare__cli_output output;
+    if (text->failed)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status = tare__cli_output_open(&output, path, error);
+    if (status)
+        return status;
+    if (lines)
+        tare__cli_output_lines(&output, colours);
+    tare__cli_output_write(&output, text->data, text->length);
+    return tare__cli_output_close(&output, true, error);
+}
+
 int tare__cli_print(const tare__text *text)
 {
     tare__cli_output output;

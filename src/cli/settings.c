@@ -305,7 +305,7 @@ static int hand_over(const tare__cli_command *command, const settings *from, voi
             tare__error inner = {""};
             if (known[i].is_switch && strcmp(value->text, "true") != 0)
                 continue;
-            int status = command->take(to, option->key, known[i].is_switch ? NULL : value->text, &inner);
+            int status = tare__cli_take(command, option, to, known[i].is_switch ? NULL : value->text, &inner);
             if (status)
                 return tare__fail(error, status, "%.200s: %s", value->where, inner.text);
         }

@@ -41,7 +41,7 @@ void tare__view_suit(tare__emit_options *options, int fd, bool terminal)
 }
 
 /* ---- one file ------------------------------------------------------------------------------------- */
-int tare__view_one(const char *path, const tare__emit_options *asked, bool lines, tare__view_writer *write,
+int tare__view_one(const char *path, const tare__emit_options *asked, bool lines, tare__emit_writer *write,
                    const void *what, bool *unwritten, tare__error *error)
 {
     tare__cli_output output;

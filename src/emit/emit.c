@@ -34,3 +34,11 @@ int tare__emit_flush(tare__text *text, const tare__emit_sink *sink, tare__error 
     tare__text_clear(text);
     return 0;
 }
+
+int tare__emit_end(tare__text *text, int status, const tare__emit_sink *sink, tare__error *error)
+{
+    if (!status)
+        status = tare__emit_flush(text, sink, error);
+    tare__text_free(text);
+    return status;
+}

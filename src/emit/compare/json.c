@@ -4,9 +4,10 @@
 #include "emit/emit.h"
 #include "tare.h"
 
-int tare__emit_comparison_json(const tare__emit_comparison *input, const tare__emit_options *options,
-                               const tare__emit_sink *sink, tare__error *error)
+int tare__emit_comparison_json(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                               tare__error *error)
 {
+    const tare__emit_comparison *input = what;
     tare__text answer = {0};
     tare__compared_answer(&answer, input);
     tare__compare_view view = tare__compared_view(input, answer.data);

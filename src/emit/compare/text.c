@@ -207,9 +207,10 @@ static void put_only(tare__page *page, const char *side, const tare__figure *con
     tare__page_more(page, n - shown, "rows");
 }
 
-int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__emit_options *options,
-                               const tare__emit_sink *sink, tare__error *error)
+int tare__emit_comparison_text(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                               tare__error *error)
 {
+    const tare__emit_comparison *input = what;
     const tare__comparison *from = input->comparison;
     tare__text text = {0};
     tare__page page = {.out = &text, .options = options, .name_columns = options->width - FIGURE_COLUMNS};
@@ -223,7 +224,5 @@ int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__e
     put_only(&page, "Candidate only", (const tare__figure *const *)from->only_head, from->n_only_head);
     tare__page_line_end(&page);
     tare__page_say(&page, TARE__PAGE_FAINT, 0, "! worse, + better, ~ changed, = no significant change, ? inconclusive");
-    int status = tare__emit_flush(&text, sink, error);
-    tare__text_free(&text);
-    return status;
+    return tare__emit_end(&text, 0, sink, error);
 }

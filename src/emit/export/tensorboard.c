@@ -7,9 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "kineto.h"
 #include "tare.h"
-#include "xplane.h"
+#include "tensorboard.h"
 
 #define FILES_MAX  12u /* processes that get a file */
 #define NAME_BYTES 512

@@ -72,15 +72,16 @@ static void put_table(tare__page *page, const tare__model_measured *measured)
 {
     char columns[80];
     bool any_best = false;
+    unsigned rate = strchr(rate_unit(measured), '/') ? RATE_CELL : CELL;
     snprintf(columns, sizeof columns, "p50|p95|p99|max|%s|memory", rate_unit(measured));
-    tare__page_columns(page, "Latency", columns,
-                       (const unsigned[]){CELL, CELL, CELL, CELL, strchr(rate_unit(measured), '/') ? RATE_CELL : CELL, CELL});
+    tare__page_columns(page, "Latency", columns, (const unsigned[]){CELL, CELL, CELL, CELL, rate, CELL});
     for (size_t i = 0; i < measured->n_results; i++) {
         put_row(page, &measured->results[i]);
         any_best |= measured->results[i].best;
     }
     if (any_best)
-        tare__page_say(page, TARE__PAGE_PLAIN, 2, "* a best trade-off: no other is better in latency, throughput and memory at once");
+        tare__page_say(page, TARE__PAGE_PLAIN, 2,
+                       "* a best trade-off: no other is better in latency, throughput and memory at once");
 }
 
 /* ---- details of one ------------------------------------------------------------------------------------------- */

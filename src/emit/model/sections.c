@@ -83,8 +83,7 @@ static void put_table(tare__text *out, const tare__page_section *section)
         at += length;
     }
     tare__text_string(out, "</tr></thead>\n<tbody>\n");
-    out->failed = out->failed || titles.failed;
-    tare__text_free(&titles);
+    tare__text_end(&titles, out);
     for (size_t i = 0; n && i + n <= section->n_cells; i += n) {
         put_element(out, "<tr><th scope=\"row\" class=\"name\">", section->cells[i], "</th>");
         for (size_t j = 1; j < n; j++) {
@@ -168,8 +167,5 @@ int tare__emit_sections(const char *title, const char *lead, const tare__page_se
     if (charts)
         tare__text_string(&text, "</div>\n");
     tare__plain_end(&text);
-    if (!status)
-        status = tare__emit_flush(&text, sink, error);
-    tare__text_free(&text);
-    return status;
+    return tare__emit_end(&text, status, sink, error);
 }

@@ -270,9 +270,10 @@ static void put_layers(tare__page *page, const tare__model_report *report)
     free(order);
 }
 
-int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options,
-                          const tare__emit_sink *sink, tare__error *error)
+int tare__emit_model_text(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                          tare__error *error)
 {
+    const tare__model_view *view = what;
     tare__text text = {0};
     tare__page page = {
         .out = &text, .options = options, .name_columns = TARE__PAGE_LABEL, .lines = TARE__PAGE_ENDLESS};
@@ -289,7 +290,5 @@ int tare__emit_model_text(const tare__model_view *view, const tare__emit_options
     put_uncounted(&page, report);
     put_layers(&page, report);
     tare__measured_text(&page, view->measured);
-    int status = tare__emit_flush(&text, sink, error);
-    tare__text_free(&text);
-    return status;
+    return tare__emit_end(&text, 0, sink, error);
 }

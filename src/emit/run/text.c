@@ -361,9 +361,7 @@ static int emit_page(tare__page *page, const tare__analysis *analysis, const tar
         tare__text_append(&whole, layout.texts[i].data, layout.texts[i].length);
         tare__text_end(&layout.texts[i], &whole);
     }
-    int status = tare__emit_flush(&whole, sink, error);
-    tare__text_free(&whole);
-    return status;
+    return tare__emit_end(&whole, 0, sink, error);
 }
 
 static int emit_all(tare__page *page, const tare__analysis *analysis, const tare__emit_sink *sink, tare__error *error)
