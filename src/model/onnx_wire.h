@@ -58,6 +58,15 @@ static inline bool tare__wire_numbers_sound(const tare__wire_numbers *numbers)
     return !numbers->wire.wrong && !numbers->packed.wrong;
 }
 
+/* The value of a field or number of 32 bits. */
+static inline float tare__wire_float(uint64_t value)
+{
+    uint32_t bits = (uint32_t)value;
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
 static inline bool tare__slice_is(tare__slice slice, const char *text)
 {
     size_t length = strlen(text);

@@ -102,14 +102,8 @@ static void cost_fused_matmul(tare__step *step)
 static void shape_packed_matmul(tare__step *step)
 {
     const tare__value *a = input(step, 0);
-    int64_t dims[RANK_MAX] = {0};
-    if (!is_ranked(a) || a->rank == 0) {
-        tare__set_type(step, 0, type_of(a));
-        return;
-    }
-    memcpy(dims, a->dims, sizeof *dims * (size_t)a->rank);
-    dims[a->rank - 1] = tare__attribute_int(step, "N", UNKNOWN);
-    tare__set(step, 0, a->type, a->rank, dims);
+    tare__set_axis(step, 0, type_of(a), a, is_ranked(a) ? a->rank - 1 : UNKNOWN,
+                   tare__attribute_int(step, "N", UNKNOWN));
 }
 
 static void cost_packed_matmul(tare__step *step)
@@ -293,7 +287,6 @@ static void cost_recurrent(tare__step *step)
     ADD_MACS(step, dim(x, 0), dim(x, 1), tare__elements(input(step, 2)));
 }
 
-
 /* The determinant takes a third of n cubed. */
 static void shape_determinant(tare__step *step)
 {
@@ -328,5 +321,5 @@ const tare__rule tare__rules_matrix[] = {
     {MS "MatMulNBits", shape_packed_matmul, cost_packed_matmul, 0},
     {MS "MatMulBnb4", shape_packed_matmul, cost_packed_matmul, 0},
     {MS "MatMulFpQ4", shape_packed_matmul, cost_packed_matmul, 0},
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_matrix_count = TARE__COUNT_OF(tare__rules_matrix);

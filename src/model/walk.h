@@ -162,11 +162,9 @@ int tare__report_fill(tare__walk *walk, tare__model_report *report);
 /* ---- rules --------------------------------------------------------------------------------------------------- */
 const tare__rule *tare__rule_find(tare__walk *walk, const tare__onnx_node *node); /* NULL: unknown */
 int tare__rules_open(tare__walk *walk);
+/* Each ends with a row without a name. */
 extern const tare__rule tare__rules_elementwise[], tare__rules_layout[], tare__rules_matrix[], tare__rules_window[],
     tare__rules_attention[], tare__rules_quantized[], tare__rules_signal[], tare__rules_classic[],
     tare__rules_text[];
-extern const size_t tare__rules_elementwise_count, tare__rules_layout_count, tare__rules_matrix_count,
-    tare__rules_window_count, tare__rules_attention_count, tare__rules_quantized_count, tare__rules_signal_count,
-    tare__rules_classic_count, tare__rules_text_count;
 
 #endif

@@ -453,25 +453,18 @@ static void close_database(void *context)
     free(db);
 }
 
-static int take_version(void *context, const tare__sql_value *columns, size_t n)
-{
-    (void)n;
-    *(int *)context = columns[0].kind == TARE__SQL_INTEGER ? (int)columns[0].integer : 0;
-    return 0;
-}
-
 static int version(void *context, int *out, tare__error *error)
 {
-    int there = 0;
-    *out = 0;
+    int64_t there = 0, found = 0;
     /* Not to_regclass: inside a transaction it may still use a result from before another one ended. */
     int status = execute(context,
                          "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'tare_schema'"
                          " AND pg_catalog.pg_table_is_visible(oid)",
-                         NULL, 0, 1, take_version, &there, NULL, error);
+                         NULL, 0, 1, tare__sql_take_integer, &there, NULL, error);
     if (!status && there)
-        status = execute(context, "SELECT max(version) FROM tare_schema", NULL, 0, 1, take_version, out, NULL,
-                         error);
+        status = execute(context, "SELECT max(version) FROM tare_schema", NULL, 0, 1, tare__sql_take_integer, &found,
+                         NULL, error);
+    *out = (int)found;
     return status;
 }
 

@@ -209,15 +209,9 @@ static int plain(database *db, const char *sql, tare__error *error)
     return execute(db, sql, NULL, 0, 1, NULL, NULL, NULL, error);
 }
 
-static int take_integer(void *context, const tare__sql_value *columns, size_t n)
-{
-    *(int64_t *)context = n ? columns[0].integer : 0;
-    return 0;
-}
-
 static int ask(database *db, const char *sql, int64_t *answer, tare__error *error)
 {
-    return execute(db, sql, NULL, 0, 1, take_integer, answer, NULL, error);
+    return execute(db, sql, NULL, 0, 1, tare__sql_take_integer, answer, NULL, error);
 }
 
 /* ---- opening ---------------------------------------------------------------------------------------- */
