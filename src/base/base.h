@@ -23,6 +23,7 @@ typedef struct tare__error {
 
 /* Writes the message and returns `status`, so that a failure is one line. `error` may be NULL. */
 int tare__fail(tare__error *error, int status, const char *format, ...) TARE__PRINTF(3, 4);
+int tare__no_memory(tare__error *error); /* TARE_E_MEMORY */
 
 /* ---- arena: memory freed all at once ---------------------------------------------------------
  * Allocation returns NULL if out of memory; earlier allocations stay valid. */

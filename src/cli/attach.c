@@ -74,8 +74,7 @@ static void copy_settings(attach_settings *settings)
     attach->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 
-static int read_settings(int argc, char **argv, attach_settings *settings, tare__cli_words *words,
-                         tare__error *error)
+static int read_settings(int argc, char **argv, attach_settings *settings, tare__cli_words *words, tare__error *error)
 {
     int status = tare__cli_read(&tare__cli_attach, argc, argv, settings, words, error);
     if (status || words->help)

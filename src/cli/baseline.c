@@ -22,8 +22,7 @@ static const tare__cli_option baseline_options[] = {
     {"quiet", 'q', NULL, "print nothing on success", TARE__CLI_SETS(baseline_settings, quiet)},
 };
 
-static int read_settings(int argc, char **argv, baseline_settings *settings, tare__cli_words *words,
-                         tare__error *error)
+static int read_settings(int argc, char **argv, baseline_settings *settings, tare__cli_words *words, tare__error *error)
 {
     int status = tare__cli_read(&tare__cli_baseline, argc, argv, settings, words, error);
     if (status || words->help)

@@ -75,8 +75,7 @@ static bool has_limit(const check_settings *settings)
     return false;
 }
 
-static int read_settings(int argc, char **argv, check_settings *settings, tare__cli_words *words,
-                         tare__error *error)
+static int read_settings(int argc, char **argv, check_settings *settings, tare__cli_words *words, tare__error *error)
 {
     tare__error of_files = {""};
     int wrong = tare__cli_check_read_files(settings, &of_files);
@@ -166,8 +165,7 @@ static int append_summary(const tare__text *text, const char *path, tare__error 
         failure = -tare__write_all(fd, text->data, text->length);
     if (fd >= 0 && close(fd) != 0 && !failure)
         failure = errno;
-    return failure ? tare__fail(error, TARE_E_SYSTEM, "cannot write the job summary '%s': %s", path,
-                                strerror(failure))
+    return failure ? tare__fail(error, TARE_E_SYSTEM, "cannot write the job summary '%s': %s", path, strerror(failure))
                    : 0;
 }
 
@@ -181,8 +179,7 @@ static int show_markdown(const check_settings *settings, const tare__check *chec
     if (settings->markdown)
         status = tare__cli_write_text(&text, false, false, settings->markdown, error);
     if (!status && summary && *summary)
-        status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
-                             : append_summary(&text, summary, error);
+        status = text.failed ? tare__no_memory(error) : append_summary(&text, summary, error);
     tare__text_free(&text);
     return status;
 }

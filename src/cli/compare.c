@@ -181,8 +181,7 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
     if (!listed && count < 2)
         return tare__fail(error, TARE_E_USAGE, "missing runs: tare compare BASELINE.tare CANDIDATE.tare");
     if (!listed && count > 2)
-        return tare__fail(error, TARE_E_USAGE,
-                          "more than two files: use --baseline FILE... --candidate FILE...");
+        return tare__fail(error, TARE_E_USAGE, "more than two files: use --baseline FILE... --candidate FILE...");
     for (int i = 0; i < 2 && !listed; i++) {
         settings->pair[i] = word_at(words, i);
         settings->sides[i] = (names){&settings->pair[i], 1};
@@ -209,7 +208,7 @@ static int show(const compare_settings *settings, const tare__figures *base, con
     tare__compare_options options = {.min_change = settings->min_change, .paired = decision != NULL,
                                      .decided = decision ? input->ab->figure : NULL, .decision = decision};
     if (tare__compare(base, head, &options, &comparison)) {
-        tare__fail(error, TARE_E_MEMORY, "out of memory");
+        tare__no_memory(error);
         return TARE__EXIT_FAILED;
     }
     input->comparison = comparison;
@@ -270,8 +269,7 @@ static int compare_main(int argc, char **argv)
     tare__cli_words words = {0};
     compare_settings settings = {.min_change = NAN, .ab = {.rounds = ROUNDS_DEFAULT, .warmup = 1, .seed = 1}};
     char **all = malloc(((size_t)argc + 1) * sizeof(char *));
-    int status = all ? take_lists(&argc, argv, all, &settings, &error)
-                     : tare__fail(&error, TARE_E_MEMORY, "out of memory");
+    int status = all ? take_lists(&argc, argv, all, &settings, &error) : tare__no_memory(&error);
     if (!status)
         status = tare__cli_read(&tare__cli_compare, argc, argv, &settings, &words, &error);
     if (!status && !words.help)

@@ -176,11 +176,9 @@ static int take_since(const char *argument, uint64_t *ns, tare__error *error)
     if (take_date(argument, ns) == 0)
         return 0;
     if (argument[0] && !strchr("smhd", argument[strlen(argument) - 1]))
-        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15",
-                          argument);
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15", argument);
     if (tare__parse_duration(argument, "--since", &ago, &why) != 0)
-        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15",
-                          argument);
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15", argument);
     *ns = ago < now ? now - ago : 1;
     return 0;
 }
@@ -263,8 +261,7 @@ static int do_without_store(tare__history_call *history, const struct verb *verb
         return TARE__EXIT_USAGE;
     }
     tare__cli_say(ME, "no runs in %s yet; `tare run -- ./program` adds one", shown);
-    return history->format || verb->run == tare__history_do_export ? verb->run(history, error)
-                                                                   : TARE__EXIT_OK;
+    return history->format || verb->run == tare__history_do_export ? verb->run(history, error) : TARE__EXIT_OK;
 }
 
 static int open_and_run(tare__history_call *history, const struct verb *verb, tare__error *error)
@@ -272,8 +269,7 @@ static int open_and_run(tare__history_call *history, const struct verb *verb, ta
     bool off;
     int status = tare__store_place(history->place_setting, history->place, &off, error);
     if (!status && off)
-        status = tare__fail(error, TARE_E_USAGE,
-                            "the history is disabled (TARE_STORE, or store in tare.toml)");
+        status = tare__fail(error, TARE_E_USAGE, "the history is disabled (TARE_STORE, or store in tare.toml)");
     const tare__store_options how = {.create = verb->run == tare__history_do_import ||
                                                verb->run == tare__history_do_add,
                                      .writes = verb->writes,

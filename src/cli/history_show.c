@@ -82,8 +82,7 @@ static bool is_main(const char *name)
            strncmp(name, "span:", 5) == 0 || strncmp(name, "model.", 6) == 0;
 }
 
-static int choose(tare__history_call *history, tare__arena *arena, const char **figures, size_t *n,
-                  tare__error *error)
+static int choose(tare__history_call *history, tare__arena *arena, const char **figures, size_t *n, tare__error *error)
 {
     tare__store_name *names = NULL;
     size_t n_names = 0;
@@ -100,8 +99,7 @@ static int choose(tare__history_call *history, tare__arena *arena, const char **
     return status;
 }
 
-static int no_such_figure(tare__history_call *history, const char *figure, tare__arena *arena,
-                          tare__error *error)
+static int no_such_figure(tare__history_call *history, const char *figure, tare__arena *arena, tare__error *error)
 {
     tare__store_name *names = NULL;
     size_t n = 0;
@@ -133,7 +131,7 @@ static int load_trends(tare__history_call *history, trending *into, const char *
             return status;
         into->trends.n++;
         if (tare__kept_find_changes(trend) != 0)
-            status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+            status = tare__no_memory(error);
     }
     return status;
 }
@@ -146,7 +144,7 @@ int tare__history_do_trend(tare__history_call *history, tare__error *error)
     size_t n = 0;
     tare__arena *arena = tare__arena_new();
     from = (trending){.trends.rows = from.rows};
-    int status = arena ? narrow(history, &newest, error) : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status = arena ? narrow(history, &newest, error) : tare__no_memory(error);
     if (status) {
         tare__arena_free(arena);
         return tare__history_exit(status);

@@ -64,8 +64,7 @@ static void say_result(const tare__import_report *report)
     put_count(&text, report->counters, "counter value", "counter values");
     put_count(&text, report->threads, "thread", "threads");
     put_count(&text, report->tracks, "track", "tracks");
-    tare__cli_say(ME, "wrote %s from %s JSON: %s", report->path, report->format,
-                  text.failed ? "" : text.data);
+    tare__cli_say(ME, "wrote %s from %s JSON: %s", report->path, report->format, text.failed ? "" : text.data);
     tare__text_free(&text);
 }
 
@@ -73,8 +72,7 @@ static void say_left_out(const tare__import_report *report)
 {
     tare__text text = {0};
     put_count(&text, report->arrows, "arrow", "arrows");
-    put_count(&text, report->own, "event of the profiler itself",
-              "events of the profiler itself");
+    put_count(&text, report->own, "event of the profiler itself", "events of the profiler itself");
     put_count(&text, report->senseless, "event without a name or a time", "events without a name or a time");
     put_count(&text, report->unbegun, "end without a begin", "ends without a begin");
     put_count(&text, report->crowded, "event beyond the limit of threads or requests",
@@ -82,8 +80,7 @@ static void say_left_out(const tare__import_report *report)
     for (uint32_t i = 0; i < report->unknown_count; i++) {
         char what[64];
         bool last = i == TARE__IMPORT_UNKNOWN - 1;
-        snprintf(what, sizeof what, "of unknown phase '%.8s'%s", report->unknown[i].phase,
-                 last ? " and others" : "");
+        snprintf(what, sizeof what, "of unknown phase '%.8s'%s", report->unknown[i].phase, last ? " and others" : "");
         put_count(&text, report->unknown[i].events, what, what);
     }
     if (text.length)

@@ -119,8 +119,7 @@ static int take_option(parse *state, const tare__cli_option *option, const char 
     }
     if (option->argument && !attached) {
         if (state->at + 1 >= state->argc)
-            return tare__fail(state->error, TARE_E_USAGE, "--%s requires a value: %s", option->name,
-                              option->argument);
+            return tare__fail(state->error, TARE_E_USAGE, "--%s requires a value: %s", option->name, option->argument);
         attached = state->argv[++state->at];
     }
     return tare__cli_take(state->command, option, state->settings, attached, state->error);

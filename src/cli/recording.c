@@ -189,8 +189,7 @@ static bool wants_views(const tare__cli_recording *recording)
 
 /* ---- messages --------------------------------------------------------------------------------------- */
 /* "tare: wrote train.tare (113 KiB), train.html (1.2 MiB)", wrapped to the width of a terminal. */
-static void say_what_was_written(const tare__cli_recording *recording, const tare__run_result *result,
-                                 uint64_t bytes)
+static void say_what_was_written(const tare__cli_recording *recording, const tare__run_result *result, uint64_t bytes)
 {
     char size[TARE__UNIT_BYTES];
     tare__text line = {0}, word = {0};
@@ -225,8 +224,7 @@ typedef struct left_behind {
 static void count_left(void *context, const tare__leftover *one)
 {
     left_behind *left = context;
-    if (one->state == TARE__LEFTOVER_SAVED || one->state == TARE__LEFTOVER_DAMAGED ||
-        one->state == TARE__LEFTOVER_PART)
+    if (one->state == TARE__LEFTOVER_SAVED || one->state == TARE__LEFTOVER_DAMAGED || one->state == TARE__LEFTOVER_PART)
         return;
     left->bytes += one->bytes;
     if (left->count++ == 0 || one->at >= left->newest_at) {

@@ -94,8 +94,7 @@ static int find_place(report_settings *settings, const char *path, tare__error *
         if (!settings->format || strcmp(settings->format, places[i].format) != 0 || settings->output ||
             !isatty(STDOUT_FILENO))
             continue;
-        int status =
-            tare__cli_place_beside(path, ".tare", places[i].ending, &settings->default_output, error);
+        int status = tare__cli_place_beside(path, ".tare", places[i].ending, &settings->default_output, error);
         if (status)
             return status;
         settings->output = settings->default_output;

@@ -81,9 +81,7 @@ static int take_steps(run_settings *settings, const char *argument, tare__error 
         return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' is not a range of steps; use 50:70, 50: or :70",
                           argument);
     if (from >= to)
-        return tare__fail(error, TARE_E_USAGE,
-                          "--steps: '%.64s' is an empty range: the end is exclusive",
-                          argument);
+        return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' is an empty range: the end is exclusive", argument);
     settings->steps = argument;
     return 0;
 }
@@ -161,11 +159,10 @@ static int tell_package(const run_settings *settings, tare__error *error)
             failed = failed || setenv("TARE_SHAPES", "1", 1) != 0;
         failed = failed || (listens ? setenv("TARE_OPS", "1", 1) : unsetenv("TARE_OPS")) != 0;
     }
-    return failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+    return failed ? tare__no_memory(error) : 0;
 }
 
-static int read_settings(int argc, char **argv, run_settings *settings, tare__cli_words *words,
-                         tare__error *error)
+static int read_settings(int argc, char **argv, run_settings *settings, tare__cli_words *words, tare__error *error)
 {
     int status = tare__cli_read(&tare__cli_run, argc, argv, settings, words, error);
     if (status || words->help)

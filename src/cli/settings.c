@@ -175,7 +175,7 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
         return status;
     value->text = keep(pair->value);
     memcpy(value->where, where, sizeof where);
-    return value->text ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    return value->text ? 0 : tare__no_memory(error);
 }
 
 /* [history]: enabled, store and tag, each an option with another name. */

@@ -67,8 +67,7 @@ int tare__cli_one_word(const tare__cli_words *words, const char *what, const cha
 int tare__cli_take_width(const char *argument, unsigned *columns, tare__error *error)
 {
     uint64_t width;
-    int status =
-        tare__cli_take_count("width", argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX, &width, error);
+    int status = tare__cli_take_count("width", argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX, &width, error);
     if (!status)
         *columns = (unsigned)width;
     return status;

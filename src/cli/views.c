@@ -134,7 +134,7 @@ static int folder_of(folder *to, char *path)
             if (i < TABLES_MAX && one.path)
                 one.fd = open_below(in, strrchr(path, '/') + 1, path, to->error);
             else
-                one.fd = tare__fail(to->error, TARE_E_MEMORY, "out of memory");
+                one.fd = tare__no_memory(to->error);
             if (one.fd >= 0)
                 to->below[to->n_below++] = one;
             else
@@ -154,7 +154,7 @@ static const tare__emit_sink *open_table(void *context, const char *name)
     char *path = NULL;
     to->unwritten = true; /* until it is open */
     if (to->n == TABLES_MAX || asprintf(&path, "%s/%s", to->path, name) < 0) {
-        tare__fail(to->error, TARE_E_MEMORY, "out of memory");
+        tare__no_memory(to->error);
         return NULL;
     }
     int in = folder_of(to, path), status = in < 0 ? in : 0;
@@ -176,8 +176,7 @@ static int close_table(void *context)
     return last->failure ? TARE_E_SYSTEM : 0;
 }
 
-int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten,
-                      tare__error *error)
+int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten, tare__error *error)
 {
     folder to = {.path = path, .error = error};
     tare__emit_files files = {.open = open_table, .close = close_table, .context = &to};

@@ -228,8 +228,7 @@ static void put_values(tare__sheet *sheet, size_t i, const void *row, size_t ind
         put_value(sheet, &text, &at);
     }
     put_small(sheet->out, &text, &small);
-    sheet->out->failed |= text.failed;
-    tare__text_free(&text);
+    tare__text_end(&text, sheet->out);
 }
 
 /* As `title`, without Markdown markup. */
@@ -246,8 +245,7 @@ static void put_meaning(tare__text *out, const tare__schema_column *column)
     tare__text_string(out, " title=\"");
     tare__plain_text(out, plain.data ? plain.data : "");
     tare__text_string(out, "\"");
-    out->failed |= plain.failed;
-    tare__text_free(&plain);
+    tare__text_end(&plain, out);
 }
 
 static bool is_rounded(const tare__value *value, tare__metric_unit unit)

@@ -13,8 +13,7 @@ int64_t tare__fold_count(const tare__step *step)
 
 bool tare__folds(const tare__value *value)
 {
-    return value && value->content && tare__elements(value) == (int64_t)value->n_content &&
-           value->n_content <= MAX;
+    return value && value->content && tare__elements(value) == (int64_t)value->n_content && value->n_content <= MAX;
 }
 
 static bool is_whole_type(int type)

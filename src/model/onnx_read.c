@@ -17,7 +17,7 @@ typedef int read_part(tare__onnx *model, const tare__wire_field *field, void *in
 
 static int no_memory(const tare__onnx *model)
 {
-    return tare__fail(model->error, TARE_E_MEMORY, "out of memory");
+    return tare__no_memory(model->error);
 }
 
 int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wrong)
@@ -152,8 +152,7 @@ static int read_dims(tare__onnx *model, tare__onnx_tensor *tensor)
     for (uint64_t value; tare__wire_number(&numbers, &value); rank++) {
         if (rank == TARE__MODEL_RANK_MAX || value > INT64_MAX)
             return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' has an invalid shape",
-                              model->path, (int)(tensor->name.length < 100 ? tensor->name.length : 100),
-                              (const char *)tensor->name.data);
+                              model->path, TARE__SLICE_SHOWN(tensor->name));
         dims[rank] = (int64_t)value;
     }
     if (!tare__wire_numbers_sound(&numbers))
@@ -166,35 +165,30 @@ static int read_dims(tare__onnx *model, tare__onnx_tensor *tensor)
     return 0;
 }
 
-static int name_columns(tare__slice name)
-{
-    return (int)(name.length < 100 ? name.length : 100);
-}
-
 static int check_sizes(tare__onnx *model, tare__onnx_tensor *tensor, const external *outside)
 {
     uint64_t offset = 0, length = 0;
-    int columns = name_columns(tensor->name);
-    const char *name = (const char *)tensor->name.data;
+    tare__slice name = tensor->name;
     if (!tare__onnx_elements_of(tensor->rank, tensor->dims, &tensor->elements) ||
         !tare__onnx_bytes_of(tensor->type, tensor->elements, &tensor->bytes))
         return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' is too large",
-                          model->path, columns, name);
+                          model->path, TARE__SLICE_SHOWN(name));
     if (!tensor->external && tensor->raw.data && tare__onnx_type_bits(tensor->type) &&
         tensor->raw.length != tensor->bytes)
         return tare__fail(model->error, TARE_E_INPUT,
                           "'%.200s' is damaged: the tensor '%.*s' has %zu bytes where its shape asks for %llu",
-                          model->path, columns, name, tensor->raw.length, (unsigned long long)tensor->bytes);
+                          model->path, TARE__SLICE_SHOWN(name), tensor->raw.length, (unsigned long long)tensor->bytes);
     if (!tensor->external)
         return 0;
     if (!decimal(outside->offset, &offset) || !decimal(outside->length, &length) || outside->location.length == 0)
         return tare__fail(model->error, TARE_E_INPUT,
-                          "'%.200s': the location of the data of the tensor '%.*s' is missing", model->path, columns,
-                          name);
+                          "'%.200s': the location of the data of the tensor '%.*s' is missing", model->path,
+                          TARE__SLICE_SHOWN(name));
     if (outside->length.length && tare__onnx_type_bits(tensor->type) && length < tensor->bytes)
         return tare__fail(model->error, TARE_E_INPUT,
                           "'%.200s': the tensor '%.*s' has %llu bytes outside where its shape asks for %llu",
-                          model->path, columns, name, (unsigned long long)length, (unsigned long long)tensor->bytes);
+                          model->path, TARE__SLICE_SHOWN(name), (unsigned long long)length,
+                          (unsigned long long)tensor->bytes);
     tensor->location = outside->location;
     tensor->offset = offset;
     return 0;

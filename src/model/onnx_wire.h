@@ -67,6 +67,14 @@ static inline float tare__wire_float(uint64_t value)
     return number;
 }
 
+static inline tare__slice tare__slice_of(const char *text)
+{
+    return (tare__slice){(const uint8_t *)text, strlen(text)};
+}
+
+/* The two arguments of "%.*s". */
+#define TARE__SLICE_SHOWN(slice) (int)((slice).length < 100 ? (slice).length : 100), (const char *)(slice).data
+
 static inline bool tare__slice_is(tare__slice slice, const char *text)
 {
     size_t length = strlen(text);

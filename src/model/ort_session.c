@@ -17,7 +17,7 @@ static int read_names(tare__ort_session *session, bool outputs, size_t n, char *
     const tare__ort *ort = session->ort;
     *names = calloc(n + 1, sizeof **names);
     if (!*names)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     for (size_t i = 0; i < n; i++) {
         void *status = outputs ? ort->output_name(session->session, i, session->allocator, &(*names)[i])
                                : ort->input_name(session->session, i, session->allocator, &(*names)[i]);
@@ -46,7 +46,7 @@ static int read_ends(tare__ort_session *session, tare__error *error)
         return status;
     session->inputs = calloc(session->n_inputs + 1, sizeof *session->inputs);
     session->outputs = calloc(session->n_outputs + 1, sizeof *session->outputs);
-    return session->inputs && session->outputs ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    return session->inputs && session->outputs ? 0 : tare__no_memory(error);
 }
 
 static int make_options(tare__ort_session *session, unsigned threads, const char *profile, tare__error *error)
@@ -234,7 +234,7 @@ int tare__ort_profile_end(tare__ort_session *session, tare__text *path, tare__er
         return status;
     tare__text_string(path, name);
     session->ort->free_memory(session->allocator, name);
-    return path->failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+    return path->failed ? tare__no_memory(error) : 0;
 }
 
 static void free_names(tare__ort_session *session, char **names, size_t n)

@@ -20,7 +20,7 @@ int tare__rules_open(tare__walk *walk)
     for (uint32_t t = 0; t < TARE__COUNT_OF(tables); t++) {
         for (uint32_t i = 0; tables[t][i].op; i++) {
             const char *op = tables[t][i].op;
-            if (!tare__slices_add(&walk->rules, (tare__slice){(const uint8_t *)op, strlen(op)}, t << TABLE_BITS | i))
+            if (!tare__slices_add(&walk->rules, tare__slice_of(op), t << TABLE_BITS | i))
                 return tare__walk_no_memory(walk);
         }
     }
@@ -75,8 +75,7 @@ static void too_large(tare__step *step)
     if (!step->walk->status)
         step->walk->status = tare__fail(step->walk->model->error, TARE_E_INPUT,
                                         "'%.200s': the dimensions of '%.*s' are larger than can be counted",
-                                        step->walk->model->path, (int)(name.length < 100 ? name.length : 100),
-                                        (const char *)name.data);
+                                        step->walk->model->path, TARE__SLICE_SHOWN(name));
 }
 
 int64_t tare__product_of(tare__step *step, int n, const int64_t *dims)
@@ -115,15 +114,13 @@ static const tare__onnx_attribute *find_in(const tare__onnx_attribute *list, siz
 bool tare__attribute_find(const tare__step *step, const char *name, tare__slice *message)
 {
     const tare__frame *frame = step->frame;
-    const tare__onnx_attribute *found =
-        find_in(step->node->attributes, step->node->n_attributes, (tare__slice){(const uint8_t *)name, strlen(name)});
+    const tare__onnx_attribute *found = find_in(step->node->attributes, step->node->n_attributes, tare__slice_of(name));
     while (found && found->refers.length) {
         while (frame && !frame->function)
             frame = frame->outer;
         if (!frame)
             return false;
-        const tare__onnx_attribute *given =
-            find_in(frame->call->attributes, frame->call->n_attributes, found->refers);
+        const tare__onnx_attribute *given = find_in(frame->call->attributes, frame->call->n_attributes, found->refers);
         found = given ? given : find_in(frame->function->defaults, frame->function->n_defaults, found->refers);
         if (!given)
             break;
@@ -131,6 +128,17 @@ bool tare__attribute_find(const tare__step *step, const char *name, tare__slice 
     }
     if (found)
         *message = found->message;
+    return found;
+}
+
+tare__slice tare__wire_last(tare__slice message, uint32_t number)
+{
+    tare__slice found = {0};
+    tare__wire wire = tare__wire_of(message);
+    for (tare__wire_field field; tare__wire_next(&wire, &field);) {
+        if (field.number == number && field.type == TARE__WIRE_BYTES)
+            found = field.bytes;
+    }
     return found;
 }
 

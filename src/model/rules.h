@@ -53,6 +53,8 @@ int64_t tare__product_of(tare__step *step, int n, const int64_t *dims);
 bool tare__content(const tare__value *value, size_t i, int64_t *number);
 
 /* ---- attributes: the node's, or what it stands for in the call of the function ----------------------------------- */
+/* The last message in a field of a message; no data: none. */
+tare__slice tare__wire_last(tare__slice message, uint32_t number);
 bool tare__attribute_find(const tare__step *step, const char *name, tare__slice *message);
 int64_t tare__attribute_int(const tare__step *step, const char *name, int64_t otherwise);
 double tare__attribute_float(const tare__step *step, const char *name, double otherwise);

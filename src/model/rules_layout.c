@@ -533,26 +533,14 @@ static void shape_from(tare__step *step, size_t at, int type)
     tare__set(step, 0, type, rank <= RANK_MAX ? (int)rank : UNKNOWN, dims);
 }
 
-/* The last message in a field; no data: none. */
-static tare__slice message_in(tare__slice message, uint32_t number)
-{
-    tare__slice found = {0};
-    tare__wire wire = tare__wire_of(message);
-    for (tare__wire_field field; tare__wire_next(&wire, &field);) {
-        if (field.number == number && field.type == TARE__WIRE_BYTES)
-            found = field.bytes;
-    }
-    return found;
-}
-
 static bool attribute_tensor(tare__step *step, const char *name, uint32_t number, tare__onnx_tensor *tensor)
 {
     tare__slice message, found;
     if (!tare__attribute_find(step, name, &message))
         return false;
-    found = message_in(message, number);
+    found = tare__wire_last(message, number);
     if (found.data && number == 22) /* sparse: the values in it */
-        found = message_in(found, 1);
+        found = tare__wire_last(found, 1);
     if (!found.data)
         return false;
     int status = tare__onnx_read_tensor(step->walk->model, found, tensor);
@@ -656,8 +644,7 @@ static void shape_random(tare__step *step)
 {
     int64_t dims[RANK_MAX] = {0};
     int n = tare__attribute_ints(step, "shape", dims, RANK_MAX);
-    tare__set(step, 0, tare__attribute_type(step, "dtype", TARE__ONNX_FLOAT),
-              n <= RANK_MAX ? n : UNKNOWN, dims);
+    tare__set(step, 0, tare__attribute_type(step, "dtype", TARE__ONNX_FLOAT), n <= RANK_MAX ? n : UNKNOWN, dims);
 }
 
 static void shape_multinomial(tare__step *step)

@@ -12,7 +12,7 @@
 int tare__walk_no_memory(tare__walk *walk)
 {
     if (!walk->status)
-        walk->status = tare__fail(walk->model->error, TARE_E_MEMORY, "out of memory");
+        walk->status = tare__no_memory(walk->model->error);
     return walk->status;
 }
 
@@ -38,7 +38,7 @@ void tare__walk_note(tare__walk *walk, const char *format, ...)
     if (walk->n_notes >= 100) /* limits the output for a damaged file */
         return;
     const char **notes = tare__onnx_grow(walk->model, walk->notes, walk->n_notes, sizeof *notes);
-    const char *kept = tare__walk_copy(walk, (tare__slice){(const uint8_t *)text, strlen(text)});
+    const char *kept = tare__walk_copy(walk, tare__slice_of(text));
     if (!notes) {
         tare__walk_no_memory(walk);
         return;
@@ -52,7 +52,7 @@ int tare__walk_wrong(tare__walk *walk, tare__slice name, const char *what)
 {
     if (!walk->status)
         walk->status = tare__fail(walk->model->error, TARE_E_INPUT, "'%.200s': %s '%.*s'", walk->model->path, what,
-                                  (int)(name.length < 100 ? name.length : 100), (const char *)name.data);
+                                  TARE__SLICE_SHOWN(name));
     return walk->status;
 }
 

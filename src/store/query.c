@@ -224,7 +224,7 @@ static int take_tags(tare__store *store, listing *of, tare__error *error)
     size_t n = of->list->n;
     struct order *orders = calloc(n + 1, sizeof *orders);
     if (!orders)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     for (size_t i = 0; i < n; i++)
         orders[i] = (struct order){of->seqs[i], i};
     qsort(orders, n, sizeof *orders, by_seq);
@@ -287,8 +287,7 @@ static int select_runs(tare__store *store, const tare__store_filter *filter, con
     return status;
 }
 
-int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list,
-                     tare__error *error)
+int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list, tare__error *error)
 {
     static const char columns[] = "SELECT r.seq, r.id, r.started, " TEXT_OF("kind") ", " TEXT_OF("command") ", "
         TEXT_OF("directory") ", " TEXT_OF("host") ", " TEXT_OF("machine") ", " TEXT_OF("cpu") ", "
@@ -321,8 +320,7 @@ static int find_last(tare__store *store, const char *word, tare__kept_list *list
     if (word[4] == '~') {
         filter.skip = strtoull(word + 5, &end, 10);
         if (end == word + 5 || *end || word[5] == '-')
-            return tare__fail(error, TARE_E_USAGE, "'%.64s' is not a run; last~1 is the one before the last",
-                              word);
+            return tare__fail(error, TARE_E_USAGE, "'%.64s' is not a run; last~1 is the one before the last", word);
     }
     if (filter.skip > INT64_MAX) /* no database counts further */
         filter.skip = INT64_MAX;
@@ -342,8 +340,7 @@ static int ambiguous(const char *word, tare__kept_list *list, tare__error *error
         used += (size_t)snprintf(some + used, sizeof some - used, "%s%.12s", i ? ", " : "", list->rows[i].id);
     bool more = list->n > 4;
     tare__store_list_free(list);
-    return tare__fail(error, TARE_E_USAGE, "'%.40s' is ambiguous: %s%s", word, some,
-                      more ? ", …" : "");
+    return tare__fail(error, TARE_E_USAGE, "'%.40s' is ambiguous: %s%s", word, some, more ? ", …" : "");
 }
 
 int tare__store_find(tare__store *store, const char *word, tare__kept_list *list, tare__error *error)
@@ -405,7 +402,7 @@ int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures
 {
     tare__figures *figures = tare__figures_new(run->kind ? run->kind : "run");
     if (!figures)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     figures->command = tare__figures_text(figures, run->command);
     figures->host = tare__figures_text(figures, run->host);
     figures->cpu_model = tare__figures_text(figures, run->cpu_model);

@@ -58,8 +58,7 @@ static int note_flows(void *context, uint32_t stream, tare__complete_span *spans
                                tare__intern_find(to->flow_ids, key, sizeof(uint64_t)) == TARE__INTERN_NONE))
             continue;
         uint32_t at = tare__intern_add(to->flow_ids, key, sizeof(uint64_t));
-        if (at == TARE__INTERN_NONE ||
-            !tare__array_fit(&to->flows, &to->flows_room, (size_t)at + 1, sizeof *to->flows))
+        if (at == TARE__INTERN_NONE || !tare__array_fit(&to->flows, &to->flows_room, (size_t)at + 1, sizeof *to->flows))
             return TARE_E_MEMORY;
         flow *flow = &to->flows[at];
         if (at == known)
@@ -165,8 +164,7 @@ static int put_mark(void *context, const tare__export_place *place, uint32_t nam
     return tare__chrome_end_event(to);
 }
 
-static int put_counter(void *context, const tare__export_place *place, uint32_t name, uint64_t ticks,
-                       double value)
+static int put_counter(void *context, const tare__export_place *place, uint32_t name, uint64_t ticks, double value)
 {
     chrome *to = context;
     tare__chrome_begin_named(to, "C", TARE_KIND_COUNTER, name, ticks);
@@ -285,8 +283,7 @@ static int emit_chrome(const tare__emit_input *input, const tare__emit_options *
 {
     (void)options;
     chrome to = {.flow_ids = tare__intern_new()};
-    int status = to.flow_ids ? tare__export(&to.out, &format, &to, input->trace, sink, error)
-                             : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status = to.flow_ids ? tare__export(&to.out, &format, &to, input->trace, sink, error) : tare__no_memory(error);
     if (to.flow_ids)
         tare__intern_free(to.flow_ids);
     free(to.flows);

@@ -368,7 +368,7 @@ static int put_all(tare__exporter *out)
     if (status)
         return status;
     if (tare__lanes_open(&out->lanes, out->trace))
-        return tare__fail(out->error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(out->error);
     if (out->format->head)
         status = out->format->head(out->to);
     if (!status)

@@ -354,8 +354,7 @@ static held *held_by(kineto *to, const char *text, const char *start, int *devic
 }
 
 /* A value of "allocated" becomes an event of the allocator; the block's address is unknown. */
-static int put_counter(void *context, const tare__export_place *place, uint32_t id, uint64_t ticks,
-                       double value)
+static int put_counter(void *context, const tare__export_place *place, uint32_t id, uint64_t ticks, double value)
 {
     kineto *to = context;
     const tare__trace_name *name = tare__trace_name_at(to->json.out.trace, id);
@@ -403,8 +402,7 @@ static unsigned devices_of(const kineto *to)
     int64_t device, stream, most = -1;
     const tare__trace_name *names = tare__trace_names(to->json.out.trace, &n);
     for (size_t i = 0; i < n; i++)
-        if (tare__gpu_track(to->json.out.trace, names[i].id, &device, &stream) && device > most &&
-            device < 1024)
+        if (tare__gpu_track(to->json.out.trace, names[i].id, &device, &stream) && device > most && device < 1024)
             most = device;
     return (unsigned)(most + 1);
 }

@@ -157,8 +157,7 @@ static int put_named_track(perfetto *to, uint64_t uuid, uint64_t parent, const t
 }
 
 /* `unit` may be NULL. */
-static int put_counter_track(perfetto *to, uint64_t uuid, uint64_t parent, const tare__text *name,
-                                     const char *unit)
+static int put_counter_track(perfetto *to, uint64_t uuid, uint64_t parent, const tare__text *name, const char *unit)
 {
     tare__text_clear(&to->part);
     if (unit)
@@ -182,8 +181,7 @@ static int put_process(void *context, int64_t pid, const tare__text *name, int64
     return put_track(to);
 }
 
-static int put_thread(void *context, const tare__export_place *place, const tare__text *name,
-                              int64_t order)
+static int put_thread(void *context, const tare__export_place *place, const tare__text *name, int64_t order)
 {
     perfetto *to = context;
     uint64_t process = UUID(OF_PROCESS, place->pid);
@@ -316,8 +314,7 @@ static int put_value(perfetto *to, uint64_t track, uint64_t ticks, double value)
     return put_event(to, ticks);
 }
 
-static int put_counter(void *context, const tare__export_place *place, uint32_t name, uint64_t ticks,
-                       double value)
+static int put_counter(void *context, const tare__export_place *place, uint32_t name, uint64_t ticks, double value)
 {
     perfetto *to = context;
     const int64_t key[2] = {place->pid, name};
@@ -327,8 +324,7 @@ static int put_counter(void *context, const tare__export_place *place, uint32_t 
     if (!status && at == known) {
         tare__text_clear(&to->out.scratch);
         tare__lanes_name(to->out.trace, name, &to->out.scratch);
-        status = put_counter_track(to, UUID(OF_COUNTER, at), UUID(OF_PROCESS, place->pid),
-                                                  &to->out.scratch, NULL);
+        status = put_counter_track(to, UUID(OF_COUNTER, at), UUID(OF_PROCESS, place->pid), &to->out.scratch, NULL);
     }
     return status ? status : put_value(to, UUID(OF_COUNTER, at), ticks, value);
 }
@@ -342,8 +338,7 @@ static int tell_series(perfetto *to, int64_t pid, const tare__trace_series *seri
     if (to->series_told[series->id])
         return 0;
     to->series_told[series->id] = 1;
-    return put_counter_track(to, UUID(OF_SERIES, series->id), UUID(OF_PROCESS, pid), name,
-                                            tare__gauge_unit(series));
+    return put_counter_track(to, UUID(OF_SERIES, series->id), UUID(OF_PROCESS, pid), name, tare__gauge_unit(series));
 }
 
 static int put_sample(void *context, int64_t pid, const tare__trace_series *series, const tare__text *name,
@@ -403,8 +398,7 @@ static int emit_perfetto(const tare__emit_input *input, const tare__emit_options
 {
     (void)options;
     perfetto to = {.counters = tare__intern_new()};
-    int status = to.counters ? tare__export(&to.out, &format, &to, input->trace, sink, error)
-                             : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status = to.counters ? tare__export(&to.out, &format, &to, input->trace, sink, error) : tare__no_memory(error);
     tare__text *const texts[] = {&to.packet, &to.event, &to.part, &to.inner, &to.names};
     for (size_t i = 0; i < TARE__COUNT_OF(texts); i++)
         tare__text_free(texts[i]);

@@ -195,8 +195,7 @@ static uint32_t host_line(gathering *to, const tare__export_place *place, const 
     xplane_line line = {.id = place->tid, .device = -1};
     snprintf(key, sizeof key, "%lld %lld", (long long)place->pid, (long long)place->tid);
     if (name && name->data)
-        snprintf(line.name, sizeof line.name, "%.*s", (int)(name->length < 90 ? name->length : 90),
-                 name->data);
+        snprintf(line.name, sizeof line.name, "%.*s", (int)(name->length < 90 ? name->length : 90), name->data);
     return line_at(to, key, &line);
 }
 
@@ -281,8 +280,7 @@ static uint64_t flow_of(const gathering *to, const tare__export_span *span)
 {
     for (uint32_t i = 0; span->numbers && i < span->numbers->n; i++) {
         const tare__trace_name *name = tare__trace_name_at(to->out.trace, span->numbers->numbers[i].name);
-        if (name && name->text && strcmp(name->text, TARE__NAME_FLOW) == 0 &&
-            span->numbers->numbers[i].sum >= 0)
+        if (name && name->text && strcmp(name->text, TARE__NAME_FLOW) == 0 && span->numbers->numbers[i].sum >= 0)
             return (uint64_t)span->numbers->numbers[i].sum;
     }
     return 0;
@@ -341,8 +339,7 @@ int tare__emit_xplane(tare__trace *trace, const tare__emit_sink *sink, tare__err
 {
     xplane into = {.trace = trace, .names = tare__intern_new()};
     gathering to = {.into = &into, .line_keys = tare__intern_new()};
-    int status =
-        into.names && to.line_keys ? tare__export(&to.out, &format, &to, trace, sink, error) : TARE_E_MEMORY;
+    int status = into.names && to.line_keys ? tare__export(&to.out, &format, &to, trace, sink, error) : TARE_E_MEMORY;
     if (!status)
         status = write_space(&into, sink, error);
     else if (status == TARE_E_MEMORY)

@@ -34,8 +34,7 @@ static int list_csv(const void *list, const tare__emit_options *options, const t
     return tare__emit_csv_table(&tare__document_history_list, list, "runs", sink, error);
 }
 
-static int show_csv(const void *run, const tare__emit_options *options, const tare__emit_sink *sink,
-                    tare__error *error)
+static int show_csv(const void *run, const tare__emit_options *options, const tare__emit_sink *sink, tare__error *error)
 {
     (void)options;
     return tare__emit_csv_table(&tare__document_baseline, ((const tare__kept_run *)run)->figures, "figures", sink,

@@ -24,7 +24,7 @@ int tare__emit_model_json(const void *view, const tare__emit_options *options, c
 {
     tare__model_view whole = *(const tare__model_view *)view;
     int status = list_not_counted(&whole) ? tare__emit_document(&tare__document_model, &whole, options, sink, error)
-                                          : tare__fail(error, TARE_E_MEMORY, "out of memory");
+                                          : tare__no_memory(error);
     free(whole.not_counted);
     return status;
 }
@@ -33,7 +33,7 @@ int tare__emit_model_csv(const void *view, const tare__emit_files *files, tare__
 {
     tare__model_view whole = *(const tare__model_view *)view;
     int status = list_not_counted(&whole) ? tare__emit_csv(&tare__document_model, &whole, files, error)
-                                          : tare__fail(error, TARE_E_MEMORY, "out of memory");
+                                          : tare__no_memory(error);
     free(whole.not_counted);
     return status;
 }

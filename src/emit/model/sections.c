@@ -104,7 +104,7 @@ static int put_trade_off(tare__text *out, const tare__page_section *section, tar
     size_t n = section->n_x;
     tare__model_dot *dots = calloc(n + 1, sizeof *dots);
     if (!dots)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     for (size_t i = 0; i < n; i++)
         dots[i] = (tare__model_dot){section->x[i], section->y[i], section->cells[i], section->z[i] != 0};
     tare__model_trade_off(out, section->columns, dots, n);

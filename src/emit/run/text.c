@@ -17,8 +17,7 @@
 static void put_command(tare__page *page, const tare__run_table *run)
 {
     char shown[4 * TARE__EMIT_WIDTH_MAX];
-    tare__text_fit(shown, sizeof shown, run->command ? run->command : "(command unknown)",
-                   page->options->width);
+    tare__text_fit(shown, sizeof shown, run->command ? run->command : "(command unknown)", page->options->width);
     tare__page_put(page, TARE__PAGE_STRONG, shown);
     tare__page_line_end(page);
 }
@@ -345,8 +344,7 @@ static void put_left_out(tare__page *page, const layout *layout)
 }
 
 /* Renders parts by rank into separate texts, then writes them in their order. */
-static int emit_page(tare__page *page, const tare__analysis *analysis, const tare__emit_sink *sink,
-                     tare__error *error)
+static int emit_page(tare__page *page, const tare__analysis *analysis, const tare__emit_sink *sink, tare__error *error)
 {
     layout layout = {.used = 0};
     tare__text whole = {0};

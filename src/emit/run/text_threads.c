@@ -159,8 +159,7 @@ void tare__part_processes(tare__page *page, const tare__analysis *analysis)
         return;
     for (size_t i = 0; i < n; i++)
         dropped += analysis->processes[i].dropped_spans > 0;
-    tare__page_title(page, "Processes",
-                     dropped ? "spans|threads|busy|from|to|dropped" : "spans|threads|busy|from|to");
+    tare__page_title(page, "Processes", dropped ? "spans|threads|busy|from|to|dropped" : "spans|threads|busy|from|to");
     for (size_t i = 0; i < shown; i++)
         put_process(page, &analysis->processes[i]);
     tare__page_more(page, n - shown, "processes");

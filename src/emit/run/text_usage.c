@@ -143,8 +143,7 @@ static void tell_memory(used *used, const tare__usage_table *usage)
     bool several = usage->processes_max > 1 && usage->tree_rss_max_bytes > 1.05 * usage->rss_peak_bytes;
     if (several)
         add_words(used, "%s in all processes · largest ", tare__unit_bytes(most, usage->tree_rss_max_bytes));
-    add_words(used, "%s%s", usage->rss_peak_at_least ? "at least " : "",
-              tare__unit_bytes(peak, usage->rss_peak_bytes));
+    add_words(used, "%s%s", usage->rss_peak_at_least ? "at least " : "", tare__unit_bytes(peak, usage->rss_peak_bytes));
     if (usage->rss_peak_process && usage->processes_max > 1) {
         tare__text_fit(name, sizeof name, usage->rss_peak_process, 12);
         add_words(used, " (%s)", name);
