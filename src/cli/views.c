@@ -200,7 +200,7 @@ int tare__view_folder(const char *path, tare__view_tables *write, const void *wh
     return status;
 }
 
-bool tare__view_is_folder(const char *format)
+static bool is_folder(const char *format)
 {
     return strcmp(format, TARE__VIEW_CSV) == 0 || strcmp(format, TARE__VIEW_TENSORBOARD) == 0;
 }
@@ -261,7 +261,7 @@ int tare__view_write(const char *format, const char *path, tare__trace *trace, c
 int tare__view_try(const char *format, const char *path, tare__error *error)
 {
     tare__cli_output output;
-    if (tare__view_is_folder(format))
+    if (is_folder(format))
         return make_folder(path, error);
     int status = tare__cli_output_open(&output, path, error);
     return status ? status : tare__cli_output_close(&output, false, error);

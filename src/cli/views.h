@@ -11,7 +11,6 @@
 /* The formats that consist of a folder of files. */
 #define TARE__VIEW_CSV "csv"
 #define TARE__VIEW_TENSORBOARD "tensorboard"
-bool tare__view_is_folder(const char *format);
 
 /* Chooses color and width for what `fd` refers to; a width that is set is kept. */
 void tare__view_suit(tare__emit_options *options, int fd, bool terminal);

@@ -467,8 +467,9 @@ static void put_sentences(tare__text *out, const char *const *sentences, size_t 
     }
 }
 
-void tare__sheet_section(tare__text *out, const void *of, const tare__table *table, const void *parent,
-                         const void *rows, size_t n)
+/* `parent`: for a table nested in rows. */
+static void put_section(tare__text *out, const void *of, const tare__table *table, const void *parent, const void *rows,
+                        size_t n)
 {
     char title[TARE__LABEL_BYTES];
     if (!n || table->page != TARE__PAGE_SHOWN)
@@ -489,7 +490,7 @@ void tare__sheet_table(tare__text *out, const void *of, const tare__table *table
 {
     size_t n = tare__table_rows(of, table);
     if (n)
-        tare__sheet_section(out, of, table, NULL, tare__table_row(of, table, 0), n);
+        put_section(out, of, table, NULL, tare__table_row(of, table, 0), n);
 }
 
 void tare__sheet_inside(tare__text *out, const void *of, const tare__table *table)
@@ -507,7 +508,7 @@ void tare__sheet_inside(tare__text *out, const void *of, const tare__table *tabl
         if (at.column->table->shape == TARE__SHAPE_VALUES)
             put_sentences(out, value.rows, value.count, "<p class=\"note\">", "</p>\n");
         else
-            tare__sheet_section(out, of, at.column->table, at.row, value.rows, value.count);
+            put_section(out, of, at.column->table, at.row, value.rows, value.count);
     }
 }
 

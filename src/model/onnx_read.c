@@ -20,7 +20,8 @@ static int no_memory(const tare__onnx *model)
     return tare__no_memory(model->error);
 }
 
-int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wrong)
+/* The message for a file that is damaged at `at`. */
+static int broken(const tare__onnx *model, const uint8_t *at, const char *wrong)
 {
     return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is not an ONNX model or is damaged: %s, at byte %zu",
                       model->path, wrong, (size_t)(at - model->data));
@@ -44,7 +45,7 @@ static int read_message(tare__onnx *model, tare__slice message, read_part *read,
     int status = 0;
     while (!status && tare__wire_next(&wire, &field))
         status = read(model, &field, into);
-    return status ? status : wire.wrong ? tare__onnx_broken(model, wire.at, wire.wrong) : 0;
+    return status ? status : wire.wrong ? broken(model, wire.at, wire.wrong) : 0;
 }
 
 /* For a field that should be a message or a text; like protobuf, skips one of another type. */
@@ -156,7 +157,7 @@ static int read_dims(tare__onnx *model, tare__onnx_tensor *tensor)
         dims[rank] = (int64_t)value;
     }
     if (!tare__wire_numbers_sound(&numbers))
-        return tare__onnx_broken(model, tensor->message.data, "a tensor's shape cannot be read");
+        return broken(model, tensor->message.data, "a tensor's shape cannot be read");
     tensor->rank = rank;
     tensor->dims = tare__arena_alloc(model->arena, sizeof *dims * (size_t)(rank + !rank));
     if (!tensor->dims)
@@ -229,7 +230,7 @@ static int read_shape(tare__onnx *model, const tare__wire_field *field, void *in
     if (!is_bytes(field, 1))
         return 0;
     if (info->rank == TARE__MODEL_RANK_MAX)
-        return tare__onnx_broken(model, field->bytes.data, "a shape has too many dimensions");
+        return broken(model, field->bytes.data, "a shape has too many dimensions");
     GROW(model, info->dims, (size_t)info->rank);
     if (!info->dims)
         return no_memory(model);

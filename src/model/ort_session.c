@@ -236,34 +236,3 @@ int tare__ort_profile_end(tare__ort_session *session, tare__text *path, tare__er
     session->ort->free_memory(session->allocator, name);
     return path->failed ? tare__no_memory(error) : 0;
 }
-
-static void free_names(tare__ort_session *session, char **names, size_t n)
-{
-    for (size_t i = 0; names && i < n; i++)
-        if (names[i])
-            session->ort->free_memory(session->allocator, names[i]);
-    free(names);
-}
-
-void tare__ort_unload(tare__ort_session *session)
-{
-    const tare__ort *ort = session->ort;
-    if (session->outputs)
-        tare__ort_drop_outputs(session);
-    for (size_t i = 0; session->inputs && i < session->n_inputs; i++)
-        if (session->inputs[i])
-            ort->release_value(session->inputs[i]);
-    free_names(session, session->input_names, session->n_inputs);
-    free_names(session, session->output_names, session->n_outputs);
-    free(session->inputs);
-    free(session->outputs);
-    if (session->memory)
-        ort->release_memory(session->memory);
-    if (session->session)
-        ort->release_session(session->session);
-    if (session->options)
-        ort->release_options(session->options);
-    if (session->env)
-        ort->release_env(session->env);
-    *session = (tare__ort_session){.ort = ort};
-}

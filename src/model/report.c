@@ -225,7 +225,7 @@ static void add_up(const tare__walk *walk, tare__model_report *report)
     }
 }
 
-int tare__walk_peak(tare__walk *walk, tare__model_report *report)
+static int find_peak(tare__walk *walk, tare__model_report *report)
 {
     size_t n = (size_t)walk->time + 2;
     uint64_t *born = calloc(n, sizeof *born), *gone = calloc(n, sizeof *gone), live = 0;
@@ -290,7 +290,7 @@ int tare__report_fill(tare__walk *walk, tare__model_report *report)
     report->fills = walk->fills;
     report->n_outputs = walk->n_outputs;
     if (walk->status || tare__weights_outside(walk, report) || tare__weights_count(walk, report) ||
-        fill_layers(walk, report) || fill_operators(walk, report) || tare__walk_peak(walk, report))
+        fill_layers(walk, report) || fill_operators(walk, report) || find_peak(walk, report))
         return walk->status;
     note_assumed(walk);
     report->notes = walk->notes;

@@ -128,7 +128,6 @@ void tare__fold(tare__step *step); /* values of the outputs, if the inputs are k
 /* Shapes used by several files of rules. */
 void tare__shape_like_first(tare__step *step); /* the first output is like the first input */
 void tare__shape_broadcast(tare__step *step);
-void tare__shape_matmul(tare__step *step);
 bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__value *b, bool turn_a, bool turn_b,
                         int type);
 void tare__shape_conv_of(tare__step *step, const tare__value *x, const tare__value *w, int type);

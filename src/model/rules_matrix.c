@@ -43,7 +43,7 @@ bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__valu
     return true;
 }
 
-void tare__shape_matmul(tare__step *step)
+static void shape_matmul(tare__step *step)
 {
     tare__matmul_shape(step, input(step, 0), input(step, 1), false, false, type_of(input(step, 0)));
 }
@@ -304,7 +304,7 @@ static void cost_determinant(tare__step *step)
 #define MS "com.microsoft:"
 
 const tare__rule tare__rules_matrix[] = {
-    {"MatMul", tare__shape_matmul, cost_matmul, 0},
+    {"MatMul", shape_matmul, cost_matmul, 0},
     {"Gemm", shape_gemm, cost_gemm, 0},
     {"MatMulInteger", shape_matmul_integer, cost_matmul, 0},
     {"Einsum", shape_einsum, cost_einsum, 0},

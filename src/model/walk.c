@@ -84,7 +84,8 @@ uint32_t tare__walk_find(const tare__frame *frame, tare__slice name)
     return TARE__SLICES_NONE;
 }
 
-void tare__walk_touch(tare__walk *walk, tare__value *value)
+/* Marks everything that `value` needs as live now. */
+static void touch(tare__walk *walk, tare__value *value)
 {
     value->last = walk->time;
     if (value->shares)
@@ -108,7 +109,7 @@ int tare__walk_open(tare__walk *walk, tare__frame *frame, const tare__onnx_node 
             return tare__walk_wrong(walk, node->inputs[i], "nothing makes the input");
         step->in[i] = walk->values[number];
         if (step->in[i])
-            tare__walk_touch(walk, step->in[i]);
+            touch(walk, step->in[i]);
     }
     for (size_t i = 0; i < node->n_outputs && !walk->status; i++) {
         if (node->outputs[i].length == 0)

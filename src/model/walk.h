@@ -132,8 +132,6 @@ tare__value *tare__walk_add(tare__walk *walk, tare__frame *frame, tare__slice na
 uint32_t tare__walk_find(const tare__frame *frame, tare__slice name);
 /* The message about a name; sets the walk's status. */
 int tare__walk_wrong(tare__walk *walk, tare__slice name, const char *what);
-/* Marks everything that `value` needs as live now. */
-void tare__walk_touch(tare__walk *walk, tare__value *value);
 void tare__walk_note(tare__walk *walk, const char *format, ...) TARE__PRINTF(2, 3);
 int tare__walk_no_memory(tare__walk *walk);
 const char *tare__walk_copy(tare__walk *walk, tare__slice text); /* NUL added; "" if out of memory */
@@ -143,8 +141,6 @@ int tare__walk_open(tare__walk *walk, tare__frame *frame, const tare__onnx_node 
 int tare__walk_close(tare__step *step);
 /* Removes layers again, as if they had not been walked. */
 void tare__walk_drop(tare__walk *walk, size_t from, size_t to);
-/* The peak of live memory. */
-int tare__walk_peak(tare__walk *walk, tare__model_report *report);
 
 /* ---- weights ------------------------------------------------------------------------------------------------- */
 /* Sets the value to a tensor in the file. */

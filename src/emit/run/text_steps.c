@@ -55,7 +55,8 @@ static const char *put_sum(char out[TARE__UNIT_BYTES], const tare__number_row *n
     return bytes ? tare__unit_bytes(out, number->sum) : tare__unit_count(out, number->sum);
 }
 
-void tare__part_rate(tare__text *out, const tare__number_row *number)
+/* "38.4k samples, 16.6k samples/s" */
+static void put_sum_and_rate(tare__text *out, const tare__number_row *number)
 {
     char sum[TARE__UNIT_BYTES], rate[96], name[48];
     tare__text_fit(name, sizeof name, number->name, 16);
@@ -224,7 +225,7 @@ static void put_rates(tare__text *out, const tare__step_row *row)
 {
     for (size_t i = 0; i < row->n_numbers && i < FEW; i++) {
         tare__text_string(out, i ? "; " : "");
-        tare__part_rate(out, &row->numbers[i]);
+        put_sum_and_rate(out, &row->numbers[i]);
     }
 }
 
