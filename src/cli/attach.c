@@ -14,23 +14,19 @@
 #define ME "tare attach"
 #define KERNEL_THREAD 0x00200000u /* PF_KTHREAD, among the flags of /proc/PID/stat */
 
-enum { ATTACH_FOR };
-
-static const tare__cli_option attach_options[] = {
-    TARE__RECORDING_OPTIONS,
-    {"duration", 0, "TIME", "stop after this time (30s, 5m)", ATTACH_FOR},
-};
-
 typedef struct attach_settings {
     tare__cli_recording recording;
     tare__attach_options attach;
 } attach_settings;
 
+static const tare__cli_option attach_options[] = {
+    TARE__RECORDING_OPTIONS(attach_settings),
+    {"duration", 0, "TIME", "stop after this time (30s, 5m)", TARE__CLI_TIME(attach_settings, attach.for_ns)},
+};
+
 static int take_attach_option(void *context, int key, const char *argument, tare__error *error)
 {
     attach_settings *settings = context;
-    if (key == ATTACH_FOR)
-        return tare__parse_duration(argument, "--duration", &settings->attach.for_ns, error);
     return tare__cli_recording_take(&settings->recording, key, argument, error);
 }
 
@@ -78,8 +74,7 @@ static void copy_settings(attach_settings *settings)
     attach->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 
-static int read_settings(int argc, char **argv, attach_settings *settings, tare__cli_words *words,
-                         tare__error *error)
+static int read_settings(int argc, char **argv, attach_settings *settings, tare__cli_words *words, tare__error *error)
 {
     int status = tare__cli_read(&tare__cli_attach, argc, argv, settings, words, error);
     if (status || words->help)
