@@ -21,8 +21,7 @@ tare__py_named *tare__py_named_new(PyObject *name)
     made->min_ns = UINT64_MAX;
     made->samples = made->received = made->sent = NAN;
     made->hist.bits = HIST_BITS;
-    Py_INCREF(name);
-    made->name = name;
+    made->name = Py_NewRef(name);
     return made;
 }
 
@@ -128,7 +127,7 @@ static void drop(PyObject *object)
     PyObject_Free(object);
 }
 
-#define SELF const tare__py_named *self = &((const aggregate *)object)->of; (void)closure
+#define SELF const tare__py_named *self = &((const aggregate *)object)->of
 #define GET(field) static PyObject *get_##field(PyObject *object, void *closure)
 #define NONE_YET "no block of this name has ended"
 
@@ -137,12 +136,6 @@ static PyObject *seconds(const tare__py_named *self, double value)
     return self->count ? PyFloat_FromDouble(value) : tare__py_missing(NONE_YET);
 }
 
-GET(name) { SELF; Py_INCREF(self->name); return self->name; }
-GET(count) { SELF; return PyLong_FromUnsignedLongLong(self->count); }
-GET(unkept) { SELF; return PyLong_FromUnsignedLongLong(self->unkept); }
-GET(failed) { SELF; return PyLong_FromUnsignedLongLong(self->failed); }
-GET(total_s) { SELF; return tare__py_ns_as_seconds(self->total_ns); }
-GET(self_s) { SELF; return tare__py_ns_as_seconds(self->self_ns); }
 GET(mean_s) { SELF; return seconds(self, (double)self->total_ns / 1e9 / (double)self->count); }
 GET(min_s) { SELF; return seconds(self, (double)self->min_ns / 1e9); }
 GET(max_s) { SELF; return seconds(self, (double)self->max_ns / 1e9); }
@@ -185,7 +178,6 @@ GET(rss_peak_note)
 }
 
 GET(process_cpu_percent) { SELF; return tare__py_busy_or_missing(self->with_cpu, self->busy_ns, self->busy_wall_ns); }
-GET(excluded_s) { SELF; return tare__py_ns_as_seconds(self->excluded_ns); }
 
 static PyObject *usage(const tare__py_named *self, int index, uint32_t kind)
 {
@@ -199,21 +191,26 @@ GET(disk_percent) { SELF; return usage(self, 2, TARE__PY_DISK); }
 GET(received) { SELF; return tare__py_usage_or_missing(self->received, self->system, TARE__PY_NETWORK); }
 GET(sent) { SELF; return tare__py_usage_or_missing(self->sent, self->system, TARE__PY_NETWORK); }
 
-static PyGetSetDef members[] = {
-    {"name", get_name, NULL, "the blocks' name", NULL},
-    {"count", get_count, NULL, "number of blocks that have ended", NULL},
-    {"unkept", get_unkept, NULL, "number of them that were only added up (aggregate=True)", NULL},
-    {"failed", get_failed, NULL, "number of them that were left by an exception", NULL},
-    {"total_s", get_total_s, NULL, "total seconds", NULL},
+#define FIELD(name) offsetof(aggregate, of.name)
+static PyMemberDef members[] = {
+    {"name", T_OBJECT, FIELD(name), READONLY, "the blocks' name"},
+    {"count", T_ULONGLONG, FIELD(count), READONLY, "number of blocks that have ended"},
+    {"unkept", T_ULONGLONG, FIELD(unkept), READONLY, "number of them that were only added up (aggregate=True)"},
+    {"failed", T_ULONGLONG, FIELD(failed), READONLY, "number of them that were left by an exception"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef computed[] = {
+    {"total_s", tare__py_seconds_at, NULL, "total seconds", (void *)FIELD(total_ns)},
     {"mean_s", get_mean_s, NULL, "mean seconds", NULL},
     {"min_s", get_min_s, NULL, "seconds of the shortest", NULL},
     {"max_s", get_max_s, NULL, "seconds of the longest", NULL},
     {"p50_s", get_p50_s, NULL, "median seconds, within 0.8 %", NULL},
     {"p95_s", get_p95_s, NULL, "95th percentile in seconds, within 0.8 %", NULL},
     {"p99_s", get_p99_s, NULL, "99th percentile in seconds, within 0.8 %", NULL},
-    {"self_s", get_self_s, NULL, "seconds outside of inner blocks", NULL},
-    {"excluded_s", get_excluded_s, NULL,
-     "seconds of other measurements inside them, excluded from all their times", NULL},
+    {"self_s", tare__py_seconds_at, NULL, "seconds outside of inner blocks", (void *)FIELD(self_ns)},
+    {"excluded_s", tare__py_seconds_at, NULL,
+     "seconds of other measurements inside them, excluded from all their times", (void *)FIELD(excluded_ns)},
     {"cpu_s", get_cpu_s, NULL, "CPU seconds of the threads that ran them", NULL},
     {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of all threads of the process while they ran", NULL},
     {"process_cpu_percent", get_process_cpu_percent, NULL,
@@ -250,7 +247,8 @@ static PyTypeObject aggregate_type = {
     .tp_dealloc = drop,
     .tp_repr = show,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_getset = members,
+    .tp_members = members,
+    .tp_getset = computed,
 };
 
 static PyTypeObject named_type = {
@@ -261,14 +259,4 @@ static PyTypeObject named_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
 };
 
-int tare__py_add_aggregates(PyObject *module)
-{
-    if (PyType_Ready(&named_type) || PyType_Ready(&aggregate_type))
-        return -1;
-    Py_INCREF(&aggregate_type);
-    if (PyModule_AddObject(module, "Aggregate", (PyObject *)&aggregate_type)) {
-        Py_DECREF(&aggregate_type);
-        return -1;
-    }
-    return 0;
-}
+const tare__py_part tare__py_part_aggregates = {.type = &aggregate_type, .inner_type = &named_type};

@@ -37,10 +37,9 @@ PyObject *tare__py_block_new(tare__py_recorder *recorder, PyObject *name, bool a
         return NULL;
     }
     Py_INCREF((PyObject *)recorder);
-    Py_INCREF(name);
     made->recorder = recorder;
     made->named = named;
-    made->name = name;
+    made->name = Py_NewRef(name);
     made->result = NULL;
     made->samples = samples;
     made->aggregate = aggregate;
@@ -55,8 +54,7 @@ PyObject *tare__py_block_new(tare__py_recorder *recorder, PyObject *name, bool a
 
 PyObject *tare__py_block_idle(void)
 {
-    Py_INCREF(idle);
-    return idle;
+    return Py_NewRef(idle);
 }
 
 static int traverse(PyObject *object, visitproc visit, void *arg)
@@ -165,7 +163,6 @@ static void read_begin(tare__py_open *open, const tare__py_recorder *recorder, u
 
 static PyObject *enter(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     block *self = (block *)object;
     Py_INCREF(object);
     if (!self->recorder)
@@ -179,8 +176,7 @@ static PyObject *enter(PyObject *object, PyObject *nothing)
     }
     if (lane->top)
         lane->top->self_ns += now - lane->changed;
-    Py_INCREF(object);
-    open->block = object;
+    open->block = Py_NewRef(object);
     open->lane = lane;
     open->below = lane->top;
     open->depth = lane->top ? lane->top->depth + 1 : 0;
@@ -285,17 +281,11 @@ static void read_end(tare__py_result *result, tare__py_open *open, const tare__p
     }
 }
 
-static PyObject *reference(PyObject *object)
-{
-    Py_XINCREF(object);
-    return object;
-}
-
 static void fill(tare__py_result *result, const tare__py_open *open, const block *self, bool failed)
 {
-    result->name = reference(self->name);
-    result->parent = open->below ? reference(((block *)open->below->block)->name) : NULL;
-    result->task = reference(tare__py_lane_task(open->lane));
+    result->name = Py_XNewRef(self->name);
+    result->parent = open->below ? Py_XNewRef(((block *)open->below->block)->name) : NULL;
+    result->task = Py_XNewRef(tare__py_lane_task(open->lane));
     result->thread = open->thread;
     result->self_ns = open->self_ns;
     result->own_ns = open->own_ns;
@@ -411,7 +401,6 @@ bool tare__py_read_samples(PyObject *object, double *samples)
 
 static PyObject *get_samples(PyObject *object, void *closure)
 {
-    (void)closure;
     double samples = ((block *)object)->samples;
     if (isnan(samples))
         Py_RETURN_NONE;
@@ -420,42 +409,11 @@ static PyObject *get_samples(PyObject *object, void *closure)
 
 static int set_samples(PyObject *object, PyObject *value, void *closure)
 {
-    (void)closure;
     double samples;
     if (!tare__py_read_samples(value, &samples))
         return -1;
     ((block *)object)->samples = samples;
     return 0;
-}
-
-static PyObject *get_name(PyObject *object, void *closure)
-{
-    (void)closure;
-    PyObject *name = ((block *)object)->name;
-    if (!name)
-        Py_RETURN_NONE;
-    return reference(name);
-}
-
-static PyObject *get_result(PyObject *object, void *closure)
-{
-    (void)closure;
-    tare__py_result *result = ((block *)object)->result;
-    if (!result)
-        Py_RETURN_NONE;
-    return reference((PyObject *)result);
-}
-
-static PyObject *decorate(PyObject *self, PyObject *arguments, PyObject *named)
-{
-    PyObject *function;
-    static char *words[] = {"function", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O:block", words, &function))
-        return NULL;
-    PyObject *package = PyImport_ImportModule("tare._wrap");
-    PyObject *made = package ? PyObject_CallMethod(package, "wrap", "OO", self, function) : NULL;
-    Py_XDECREF(package);
-    return made;
 }
 
 static PyObject *show(PyObject *object)
@@ -471,10 +429,15 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyGetSetDef members[] = {
-    {"name", get_name, NULL, "the name it is measured under", NULL},
+static PyMemberDef members[] = {
+    {"name", T_OBJECT, offsetof(block, name), READONLY, "the name it is measured under"},
+    {"result", T_OBJECT, offsetof(block, result), READONLY,
+     "what was measured when it was last left; None: it was never left"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef computed[] = {
     {"samples", get_samples, set_samples, "number of samples it processes; may be set inside the block", NULL},
-    {"result", get_result, NULL, "what was measured when it was last left; None: it was never left", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -485,12 +448,13 @@ static PyTypeObject block_type = {
     .tp_basicsize = sizeof(block),
     .tp_dealloc = drop,
     .tp_repr = show,
-    .tp_call = decorate,
+    .tp_call = tare__py_decorate,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_traverse = traverse,
     .tp_clear = clear,
     .tp_methods = methods,
-    .tp_getset = members,
+    .tp_members = members,
+    .tp_getset = computed,
 };
 
 static PyObject *make_idle(void)
@@ -504,15 +468,11 @@ static PyObject *make_idle(void)
     return (PyObject *)made;
 }
 
-int tare__py_add_blocks(PyObject *module)
+static int prepare(PyObject *module)
 {
-    if (PyType_Ready(&block_type) || !(idle = make_idle()))
-        return -1;
     calibrate();
-    Py_INCREF(&block_type);
-    if (PyModule_AddObject(module, "Block", (PyObject *)&block_type)) {
-        Py_DECREF(&block_type);
-        return -1;
-    }
-    return 0;
+    idle = make_idle();
+    return idle ? 0 : -1;
 }
+
+const tare__py_part tare__py_part_blocks = {.type = &block_type, .prepare = prepare};

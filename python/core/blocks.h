@@ -33,6 +33,7 @@ typedef struct tare__py_result {
 } tare__py_result;
 tare__py_result *tare__py_result_new(void); /* all zero except for the object header */
 PyObject *tare__py_ns_as_seconds(uint64_t ns);
+PyObject *tare__py_seconds_at(PyObject *object, void *offset); /* a getter: of a uint64_t with nanoseconds */
 PyObject *tare__py_count_or_missing(double count, const char *reason); /* a whole one as an int; NaN: missing */
 PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind);
 PyObject *tare__py_peak_note(uint64_t at_most); /* None: 0 */

@@ -48,6 +48,5 @@ PyThreadState *tare__py_main_thread(void)
 
 void tare__py_break(PyThreadState *main_thread)
 {
-    (void)main_thread;
 }
 #endif

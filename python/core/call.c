@@ -2,14 +2,7 @@
  * Any thread, attached to the interpreter. Must not know why it is timed. */
 #include "core.h"
 
-#include <time.h>
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
-}
+#include "readings.h"
 
 /* The raised exception, with its traceback, as an object. */
 static PyObject *take_raised(void)
@@ -32,13 +25,12 @@ PyDoc_STRVAR(call_doc, "timed_call(function, args, kwargs)\n--\n\n"
                        "(seconds, result, None), or (seconds, None, exception) when it raised.");
 static PyObject *timed_call(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *function, *words, *named;
     if (!PyArg_ParseTuple(arguments, "OO!O!:timed_call", &function, &PyTuple_Type, &words, &PyDict_Type, &named))
         return NULL;
-    uint64_t from = monotonic_ns();
+    uint64_t from = tare__py_clock_ns();
     PyObject *result = PyObject_Call(function, words, named);
-    double seconds = (double)(monotonic_ns() - from) * 1e-9;
+    double seconds = (double)(tare__py_clock_ns() - from) * 1e-9;
     if (result)
         return Py_BuildValue("dNO", seconds, result, Py_None);
     return Py_BuildValue("dON", seconds, Py_None, take_raised());
@@ -49,7 +41,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_call(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_call = {.functions = functions};

@@ -6,39 +6,38 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <tare.h>
 
-/* Each adds one file's types and functions to the module. 0, or -1 with an exception. */
-int tare__py_add_spans(PyObject *module);
-int tare__py_add_session(PyObject *module);
-int tare__py_add_missing(PyObject *module);
-int tare__py_add_results(PyObject *module);
-int tare__py_add_aggregates(PyObject *module);
-int tare__py_add_lanes(PyObject *module);
-int tare__py_add_blocks(PyObject *module);
-int tare__py_add_recorder(PyObject *module);
-int tare__py_add_sampler(PyObject *module);
-int tare__py_add_numbers(PyObject *module);
+#include "read_numbers.h"
+
+#if PY_VERSION_HEX < 0x030A0000
+static inline PyObject *Py_XNewRef(PyObject *object)
+{
+    Py_XINCREF(object);
+    return object;
+}
+#define Py_NewRef(object) Py_XNewRef(object)
+#endif
+
+/* What one file adds to the module (module.c has the list). */
+typedef struct tare__py_part {
+    PyTypeObject *type;       /* under the last part of its name */
+    PyTypeObject *inner_type; /* not visible in the module */
+    PyMethodDef *functions;
+    int (*prepare)(PyObject *module); /* when its types are ready; 0, or -1 with an exception */
+} tare__py_part;
+
 void tare__py_note_own_waits(void); /* by threads of this package, each time that they wake up (heap.c) */
-int tare__py_add_input(PyObject *module);
-int tare__py_add_lines(PyObject *module);
-int tare__py_add_call(PyObject *module);
-int tare__py_add_monitor(PyObject *module);
-int tare__py_add_gpu(PyObject *module);
-int tare__py_add_power(PyObject *module);
-int tare__py_add_laps(PyObject *module);
-int tare__py_add_units(PyObject *module);
-int tare__py_add_loop(PyObject *module);
-int tare__py_add_layers(PyObject *module);
-int tare__py_add_tokens(PyObject *module);
-int tare__py_add_heap(PyObject *module);
 
 /* tare.Missing(reason), a new reference; NULL with an exception (missing.c). */
 PyObject *tare__py_missing(const char *reason);
+/* What a span or block is as a decorator: wraps the function given as the only argument (span.c). */
+PyObject *tare__py_decorate(PyObject *self, PyObject *arguments, PyObject *named);
 /* introduce.c: records in the trace which interpreter this is, once it records. */
 void tare__py_introduce(void);
 
@@ -77,7 +76,6 @@ extern uint64_t tare__py_stack_watched_begun; /* spans of its site, so far */
 
 /* ---- asyncio (task.c) ------------------------------------------------------------------------------------ */
 /* Spans of a task are not nested in its thread's spans: they are complete spans on a separate track for the task. */
-int tare__py_add_tasks(PyObject *module);
 typedef struct tare__py_task tare__py_task;
 /* The running task's state; NULL: no task runs (with no exception), or it could not be created (not reported: a
  * span is then recorded as the thread's). */

@@ -92,7 +92,6 @@ static bool read_memory(long device, tare__nvml_memory *info, char why[WHY_BYTES
 
 static int read_joules(tare__nvml_device handle, double since, double *value)
 {
-    (void)since;
     unsigned long long millijoules = 0;
     int result = nvml.api.energy ? nvml.api.energy(handle, &millijoules) : TARE__NVML_FUNCTION_NOT_FOUND;
     *value = (double)millijoules / 1e3;
@@ -101,7 +100,6 @@ static int read_joules(tare__nvml_device handle, double since, double *value)
 
 static int read_celsius(tare__nvml_device handle, double since, double *value)
 {
-    (void)since;
     int64_t celsius = 0;
     int result = tare__nvml_celsius(&nvml, handle, &celsius);
     *value = (double)celsius;
@@ -157,28 +155,23 @@ static PyObject *tell(long device, reader *read, double since)
     return isnan(value) ? tare__py_missing(why) : PyFloat_FromDouble(value);
 }
 
-PyDoc_STRVAR(gpu_joules_doc, "gpu_joules(device)\n--\n\nEnergy since the driver was loaded.");
-static PyObject *gpu_joules(PyObject *module, PyObject *of)
+static PyObject *tell_of(PyObject *of, reader *read)
 {
-    (void)module;
     long device = PyLong_AsLong(of);
-    return device == -1 && PyErr_Occurred() ? NULL : tell(device, read_joules, 0);
+    return device == -1 && PyErr_Occurred() ? NULL : tell(device, read, 0);
 }
 
+PyDoc_STRVAR(gpu_joules_doc, "gpu_joules(device)\n--\n\nEnergy since the driver was loaded.");
+static PyObject *gpu_joules(PyObject *module, PyObject *of) { return tell_of(of, read_joules); }
+
 PyDoc_STRVAR(gpu_celsius_doc, "gpu_celsius(device)\n--\n\nTemperature of the chip.");
-static PyObject *gpu_celsius(PyObject *module, PyObject *of)
-{
-    (void)module;
-    long device = PyLong_AsLong(of);
-    return device == -1 && PyErr_Occurred() ? NULL : tell(device, read_celsius, 0);
-}
+static PyObject *gpu_celsius(PyObject *module, PyObject *of) { return tell_of(of, read_celsius); }
 
 PyDoc_STRVAR(gpu_load_doc,
              "gpu_load(device, since)\n--\n\n"
              "Percentage of the time since a time.time() in which a kernel ran, by the driver's samples.");
 static PyObject *gpu_load(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     long device;
     double since;
     if (!PyArg_ParseTuple(arguments, "ld:gpu_load", &device, &since))
@@ -194,7 +187,6 @@ PyDoc_STRVAR(gpu_memory_doc, "gpu_memory(device)\n--\n\n"
                              "(used, total) bytes of a device, by all processes on it; or the reason as text.");
 static PyObject *gpu_memory(PyObject *module, PyObject *of)
 {
-    (void)module;
     long device = PyLong_AsLong(of);
     if (device == -1 && PyErr_Occurred())
         return NULL;
@@ -220,7 +212,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_gpu(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_gpu = {.functions = functions};

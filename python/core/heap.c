@@ -17,7 +17,6 @@ PyDoc_STRVAR(heap_doc, "heap()\n--\n\n"
                        "(bytes of the heap, bytes of it in use, bytes mapped one by one), or None where unavailable.");
 static PyObject *heap(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     heap_figures (*ask)(void);
     *(void **)&ask = dlsym(RTLD_DEFAULT, "mallinfo2");
     if (!ask)
@@ -51,7 +50,6 @@ PyDoc_STRVAR(waits_doc, "waits()\n--\n\n"
                         "from its CPU), since it began, without those of threads that sample it.");
 static PyObject *waits(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     struct rusage used;
     if (getrusage(RUSAGE_SELF, &used))
         return PyErr_SetFromErrno(PyExc_OSError);
@@ -70,9 +68,8 @@ static PyObject *read_keys(const char *path, const char *const *keys, size_t n, 
     for (size_t i = 0; made && i < n; i++) {
         PyObject *value = values[i] < 0 ? tare__py_missing(tare__machine_why(got < 0 ? got : 0, path, sentence))
                                         : PyLong_FromLongLong(values[i] * scale);
-        if (!value || PyDict_SetItemString(made, keys[i], value) != 0)
+        if (tare__py_put(made, keys[i], value))
             Py_CLEAR(made);
-        Py_XDECREF(value);
     }
     return made;
 }
@@ -83,7 +80,6 @@ PyDoc_STRVAR(process_io_doc, "process_io()\n--\n\n"
 static PyObject *process_io(PyObject *module, PyObject *nothing)
 {
     static const char *const keys[] = {"read_bytes", "write_bytes", "rchar", "wchar"};
-    (void)module, (void)nothing;
     return read_keys("/proc/self/io", keys, 4, 1);
 }
 
@@ -92,7 +88,6 @@ PyDoc_STRVAR(memory_kinds_doc, "memory_kinds()\n--\n\n"
 static PyObject *memory_kinds(PyObject *module, PyObject *nothing)
 {
     static const char *const keys[] = {"RssAnon", "RssFile"};
-    (void)module, (void)nothing;
     return read_keys("/proc/self/status", keys, 2, 1024);
 }
 
@@ -102,7 +97,6 @@ static PyObject *run_delay(PyObject *module, PyObject *nothing)
 {
     char text[128];
     int64_t numbers[2]; /* ns on a CPU, ns of waiting for one */
-    (void)module, (void)nothing;
     tare__scan all = tare__scan_of(text, tare__sample_read("", "/proc/thread-self/schedstat", text, sizeof text));
     if (tare__line_numbers(&all, numbers, 2) < 2)
         return tare__py_missing("the kernel keeps no account of it (/proc/thread-self/schedstat)");
@@ -118,7 +112,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_heap(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_heap = {.functions = functions};

@@ -18,7 +18,6 @@ static PyObject *open_input(PyObject *module, PyObject *arguments)
     PyObject *given, *path = NULL;
     const char *is = NULL;
     int flags, fd;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "O|i:open_input", &given, &flags) || !PyUnicode_FSConverter(given, &path))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -49,7 +48,6 @@ static PyObject *find_program(PyObject *module, PyObject *name)
 {
     char path[4096];
     const char *text = PyUnicode_AsUTF8(name);
-    (void)module;
     if (!text)
         return NULL;
     if (!tare__find_program(text, path, sizeof path))
@@ -78,9 +76,7 @@ static PyObject *value_of(const tare__toml_pair *pair)
 static int take_pair(void *pairs, const tare__toml_pair *pair, tare__error *error)
 {
     PyObject *value = value_of(pair), *row = value ? Py_BuildValue("sNI", pair->key, value, pair->line) : NULL;
-    int failed = !row || PyList_Append(pairs, row) != 0;
-    Py_XDECREF(row);
-    return failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+    return tare__py_append(pairs, row) ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
 }
 
 static PyObject *pairs_of(const char *text, size_t bytes, const char *path, const char *table)
@@ -107,7 +103,6 @@ static PyObject *read_settings(PyObject *module, PyObject *arguments)
     size_t bytes = 0;
     int status;
     tare__error error = {""};
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "O&s:read_settings", PyUnicode_FSConverter, &path, &table))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
@@ -133,7 +128,6 @@ static PyObject *setting_error(PyObject *module, PyObject *arguments)
         [TARE__SETTING_OUTSIDE] = "outside"};
     const char *fault, *where, *name, *other = NULL;
     tare__error error;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "sss|z:setting_error", &fault, &where, &name, &other))
         return NULL;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
@@ -152,7 +146,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_input(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_input = {.functions = functions};

@@ -30,8 +30,7 @@ static holder *make_holder(PyObject *task)
     holder *made = PyObject_GC_New(holder, &holder_type);
     if (!made)
         return NULL;
-    Py_XINCREF(task);
-    made->task = task;
+    made->task = Py_XNewRef(task);
     made->task_name = NULL;
     made->lanes = NULL;
     PyObject_GC_Track((PyObject *)made);
@@ -224,6 +223,15 @@ void tare__py_lanes_drop(tare__py_recorder *recorder)
     }
 }
 
+/* Of all recorders; no exception is left. */
+static tare__py_lane *lanes_now(void)
+{
+    holder *at = holder_now();
+    if (!at)
+        PyErr_Clear();
+    return at ? at->lanes : NULL;
+}
+
 static void add(double *to, double samples)
 {
     *to = isnan(*to) ? samples : *to + samples;
@@ -231,10 +239,7 @@ static void add(double *to, double samples)
 
 void tare__py_lanes_count(double samples, bool loaded)
 {
-    holder *at = holder_now();
-    if (!at)
-        PyErr_Clear();
-    for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder)
+    for (tare__py_lane *lane = lanes_now(); lane; lane = lane->next_of_holder)
         for (tare__py_open *open = lane->top; open; open = open->below)
             add(loaded ? &open->loaded : &open->counted, samples);
 }
@@ -242,10 +247,7 @@ void tare__py_lanes_count(double samples, bool loaded)
 void tare__py_lanes_exclude(uint64_t ns, uint64_t cpu_ns)
 {
     uint64_t now = tare__py_clock_ns();
-    holder *at = holder_now();
-    if (!at)
-        PyErr_Clear();
-    for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder) {
+    for (tare__py_lane *lane = lanes_now(); lane; lane = lane->next_of_holder) {
         for (tare__py_open *open = lane->top; open; open = open->below) {
             open->excluded_ns += ns < now - open->start ? ns : now - open->start;
             open->excluded_cpu_ns += cpu_ns;
@@ -257,21 +259,17 @@ void tare__py_lanes_exclude(uint64_t ns, uint64_t cpu_ns)
 
 bool tare__py_lanes_open(void)
 {
-    holder *at = holder_now();
-    if (!at)
-        PyErr_Clear();
-    for (tare__py_lane *lane = at ? at->lanes : NULL; lane; lane = lane->next_of_holder)
+    for (tare__py_lane *lane = lanes_now(); lane; lane = lane->next_of_holder)
         if (lane->top)
             return true;
     return false;
 }
 
-int tare__py_add_lanes(PyObject *module)
+static int prepare(PyObject *module)
 {
-    (void)module;
-    if (PyType_Ready(&holder_type))
-        return -1;
     of_thread = PyUnicode_InternFromString("tare.blocks");
     of_task = PyContextVar_New("tare.blocks", NULL);
     return of_thread && of_task ? 0 : -1;
 }
+
+const tare__py_part tare__py_part_lanes = {.inner_type = &holder_type, .prepare = prepare};

@@ -18,14 +18,12 @@ static PyTypeObject laps_type;
 
 static PyObject *begin(PyObject *self, PyObject *nothing)
 {
-    (void)nothing;
     ((laps *)self)->begun = tare__py_clock_ns();
     Py_RETURN_NONE;
 }
 
 static PyObject *end(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     laps *self = (laps *)object;
     uint64_t now = tare__py_clock_ns();
     if (!self->begun)
@@ -40,14 +38,12 @@ static PyObject *end(PyObject *object, PyObject *nothing)
 
 static PyObject *cancel(PyObject *self, PyObject *nothing)
 {
-    (void)nothing;
     ((laps *)self)->begun = 0;
     Py_RETURN_NONE;
 }
 
 static PyObject *clear(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     laps *self = (laps *)object;
     self->all = (tare__moments){0, 0, 0, 0, 0};
     self->begun = 0;
@@ -56,13 +52,11 @@ static PyObject *clear(PyObject *object, PyObject *nothing)
 
 static PyObject *count(PyObject *self, void *closure)
 {
-    (void)closure;
     return PyLong_FromUnsignedLongLong(((laps *)self)->all.n);
 }
 
 static PyObject *is_open(PyObject *self, void *closure)
 {
-    (void)closure;
     return PyBool_FromLong(((laps *)self)->begun != 0);
 }
 
@@ -109,14 +103,4 @@ static PyTypeObject laps_type = {
     .tp_getset = members,
 };
 
-int tare__py_add_laps(PyObject *module)
-{
-    if (PyType_Ready(&laps_type))
-        return -1;
-    Py_INCREF(&laps_type);
-    if (PyModule_AddObject(module, "Laps", (PyObject *)&laps_type)) {
-        Py_DECREF(&laps_type);
-        return -1;
-    }
-    return 0;
-}
+const tare__py_part tare__py_part_laps = {.type = &laps_type};

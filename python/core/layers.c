@@ -63,7 +63,6 @@ static void end(layers *self, size_t layer)
 
 static PyObject *call_hook(PyObject *object, PyObject *arguments, PyObject *named)
 {
-    (void)arguments, (void)named;
     const hook *self = (const hook *)object;
     (self->ends ? end : begin)(self->of, self->layer);
     Py_RETURN_NONE;
@@ -75,13 +74,19 @@ static void drop_hook(PyObject *object)
     Py_TYPE(object)->tp_free(object);
 }
 
+static bool read_number(const layers *self, PyObject *number, size_t *layer)
+{
+    *layer = PyLong_AsSize_t(number);
+    if (*layer >= self->count && !PyErr_Occurred())
+        PyErr_Format(PyExc_IndexError, "there are %zu layers", self->count);
+    return *layer < self->count;
+}
+
 static PyObject *make_hook(layers *self, PyObject *number, bool ends)
 {
-    size_t layer = PyLong_AsSize_t(number);
-    if (layer == (size_t)-1 && PyErr_Occurred())
+    size_t layer;
+    if (!read_number(self, number, &layer))
         return NULL;
-    if (layer >= self->count)
-        return PyErr_Format(PyExc_IndexError, "there are %zu layers", self->count);
     hook *made = PyObject_New(hook, &hook_type);
     if (!made)
         return NULL;
@@ -97,7 +102,6 @@ static PyObject *ends(PyObject *self, PyObject *number) { return make_hook((laye
 
 static PyObject *next_run(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     layers *self = (layers *)object;
     self->run += self->run < self->runs;
     self->depth = 0; /* of layers that an exception left */
@@ -107,36 +111,16 @@ static PyObject *next_run(PyObject *object, PyObject *nothing)
 static PyObject *read_layer(PyObject *object, PyObject *number)
 {
     const layers *self = (const layers *)object;
-    size_t layer = PyLong_AsSize_t(number);
-    if (layer == (size_t)-1 && PyErr_Occurred())
+    size_t layer;
+    if (!read_number(self, number, &layer))
         return NULL;
-    if (layer >= self->count)
-        return PyErr_Format(PyExc_IndexError, "there are %zu layers", self->count);
-    PyObject *total = PyList_New((Py_ssize_t)self->run), *own = PyList_New((Py_ssize_t)self->run);
-    for (size_t i = 0; total && own && i < self->run; i++) {
-        PyObject *a = PyFloat_FromDouble(self->total[layer * self->runs + i]);
-        PyObject *b = PyFloat_FromDouble(self->self[layer * self->runs + i]);
-        if (!a || !b) {
-            Py_XDECREF(a);
-            Py_XDECREF(b);
-            Py_CLEAR(total);
-            break;
-        }
-        PyList_SET_ITEM(total, (Py_ssize_t)i, a);
-        PyList_SET_ITEM(own, (Py_ssize_t)i, b);
-    }
-    if (!total || !own) {
+    PyObject *total = tare__py_list_numbers(&self->total[layer * self->runs], self->run);
+    PyObject *own = total ? tare__py_list_numbers(&self->self[layer * self->runs], self->run) : NULL;
+    if (!own) {
         Py_XDECREF(total);
-        Py_XDECREF(own);
         return NULL;
     }
     return Py_BuildValue("KNN", (unsigned long long)self->calls[layer], total, own);
-}
-
-static PyObject *broken(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyLong_FromUnsignedLong(((layers *)self)->broken);
 }
 
 static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *named)
@@ -180,9 +164,10 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyGetSetDef members[] = {
-    {"broken", broken, NULL, "ends that do not match the open layer: layers that run concurrently", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+static PyMemberDef members[] = {
+    {"broken", T_ULONG, offsetof(layers, broken), READONLY,
+     "ends that do not match the open layer: layers that run concurrently"},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyTypeObject layers_type = {
@@ -193,7 +178,7 @@ static PyTypeObject layers_type = {
     .tp_dealloc = drop,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
-    .tp_getset = members,
+    .tp_members = members,
     .tp_new = construct,
 };
 
@@ -207,14 +192,4 @@ static PyTypeObject hook_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
 };
 
-int tare__py_add_layers(PyObject *module)
-{
-    if (PyType_Ready(&layers_type) || PyType_Ready(&hook_type))
-        return -1;
-    Py_INCREF(&layers_type);
-    if (PyModule_AddObject(module, "LayerTimes", (PyObject *)&layers_type)) {
-        Py_DECREF(&layers_type);
-        return -1;
-    }
-    return 0;
-}
+const tare__py_part tare__py_part_layers = {.type = &layers_type, .inner_type = &hook_type};

@@ -85,8 +85,7 @@ static tare__py_function *use(PyObject *code)
         PyErr_NoMemory();
         return NULL;
     }
-    Py_INCREF(code);
-    function->code = code;
+    function->code = Py_NewRef(code);
     function->users = 1;
     if (set_word(code, (uintptr_t)function) || tare__py_lines_watch(code)) {
         PyObject *type, *value, *trace;
@@ -127,8 +126,7 @@ static part *part_of(counts *self, PyObject *code)
         self->parts = larger;
         self->room = room;
     }
-    Py_INCREF(code);
-    self->parts[self->count] = (part){.code = code};
+    self->parts[self->count] = (part){.code = Py_NewRef(code)};
     return &self->parts[self->count++];
 }
 
@@ -247,7 +245,6 @@ static void halt(counts *self)
 PyDoc_STRVAR(start_doc, "start()\n--\n\nStarts counting; calls nest.");
 static PyObject *start(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     counts *self = (counts *)object;
     if (self->started++)
         Py_RETURN_NONE;
@@ -275,7 +272,6 @@ static PyObject *start(PyObject *object, PyObject *nothing)
 PyDoc_STRVAR(stop_doc, "stop()\n--\n\nUndoes one start().");
 static PyObject *stop(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     counts *self = (counts *)object;
     if (self->started == 0)
         return PyErr_Format(PyExc_RuntimeError, "this line profile does not run");
@@ -310,11 +306,9 @@ static PyObject *list_lines(const tare__py_table *table, double tick_s)
         const tare__py_line *line = &table->lines[i];
         if (line->hits == 0 && line->ticks == 0)
             continue;
-        PyObject *row = Py_BuildValue("iKd", table->first + i, (unsigned long long)line->hits,
-                                      (double)line->ticks * tick_s);
-        if (!row || PyList_Append(list, row))
+        if (tare__py_append(list, Py_BuildValue("iKd", table->first + i, (unsigned long long)line->hits,
+                                                (double)line->ticks * tick_s)))
             Py_CLEAR(list);
-        Py_XDECREF(row);
     }
     return list;
 }
@@ -339,24 +333,19 @@ static PyObject *read_part(const part *of, double tick_s)
 PyDoc_STRVAR(read_doc, "read()\n--\n\n[(code, [(line, hits, seconds), …]), …] up to now.");
 static PyObject *read_counts(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     counts *self = (counts *)object;
     tare__py_lines_settle();
     double tick_s = tare__py_lines_tick_s();
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < self->count; i++) {
-        PyObject *row = read_part(&self->parts[i], tick_s);
-        if (!row || PyList_Append(list, row))
+    for (int i = 0; list && i < self->count; i++)
+        if (tare__py_append(list, read_part(&self->parts[i], tick_s)))
             Py_CLEAR(list);
-        Py_XDECREF(row);
-    }
     return list;
 }
 
 PyDoc_STRVAR(clear_doc, "clear()\n--\n\nResets all counts.");
 static PyObject *clear_counts(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     counts *self = (counts *)object;
     tare__py_lines_settle();
     for (int i = 0; i < self->count; i++) {
@@ -372,7 +361,6 @@ static PyObject *clear_counts(PyObject *object, PyObject *nothing)
 
 static PyObject *elapsed(PyObject *object, void *closure)
 {
-    (void)closure;
     counts *self = (counts *)object;
     uint64_t ticks = self->ticks + (self->started ? tare__py_lines_now() - self->since : 0);
     return PyFloat_FromDouble((double)ticks * tare__py_lines_tick_s());
@@ -380,7 +368,6 @@ static PyObject *elapsed(PyObject *object, void *closure)
 
 static PyObject *is_running(PyObject *object, void *closure)
 {
-    (void)closure;
     return PyBool_FromLong(((counts *)object)->started != 0);
 }
 
@@ -399,23 +386,20 @@ static PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named)
     counts *self = (counts *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
-    Py_XINCREF(chooser);
-    self->chooser = chooser;
+    self->chooser = Py_XNewRef(chooser);
     return (PyObject *)self;
 }
 
 static int traverse(PyObject *object, visitproc visit, void *arg)
 {
-    counts *self = (counts *)object;
-    Py_VISIT(self->chooser);
+    Py_VISIT(((counts *)object)->chooser);
     return 0;
 }
 
 /* Only a profile that does not run can get here: the list of those that do has a reference. */
 static int forget_chooser(PyObject *object)
 {
-    counts *self = (counts *)object;
-    Py_CLEAR(self->chooser);
+    Py_CLEAR(((counts *)object)->chooser);
     return 0;
 }
 
@@ -465,7 +449,6 @@ static PyTypeObject counts_type = {
 
 static PyObject *forked(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     tare__py_lines_forked();
     Py_RETURN_NONE;
 }
@@ -475,19 +458,13 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_lines(PyObject *module)
+static int prepare(PyObject *module)
 {
     word_index = PyUnstable_Eval_RequestCodeExtraIndex(NULL);
-    if (word_index < 0) {
-        PyErr_SetString(PyExc_ImportError, "no room is left on code objects: too many extensions put words on them");
-        return -1;
-    }
-    if (PyType_Ready(&counts_type) || tare__py_lines_hooks_add(module))
-        return -1;
-    Py_INCREF(&counts_type);
-    if (PyModule_AddObject(module, "LineCounts", (PyObject *)&counts_type)) {
-        Py_DECREF(&counts_type);
-        return -1;
-    }
-    return PyModule_AddFunctions(module, functions);
+    if (word_index >= 0)
+        return tare__py_lines_hooks_add();
+    PyErr_SetString(PyExc_ImportError, "no room is left on code objects: too many extensions put words on them");
+    return -1;
 }
+
+const tare__py_part tare__py_part_lines = {.type = &counts_type, .functions = functions, .prepare = prepare};

@@ -50,7 +50,7 @@ tare__py_function *tare__py_lines_find(PyObject *code); /* watched; else NULL */
 tare__py_function *tare__py_lines_meet(PyObject *code);
 
 /* ---- how the interpreter reports lines (lines_monitoring.c, lines_trace.c before 3.12) --------------------- */
-int tare__py_lines_hooks_add(PyObject *module);
+int tare__py_lines_hooks_add(void);
 /* Before the first function is watched, and whenever `discover` (at everything that begins) changes. */
 int tare__py_lines_hooks_on(bool discover);
 void tare__py_lines_hooks_off(void); /* preserves a pending exception */

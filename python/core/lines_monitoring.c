@@ -23,13 +23,11 @@ static PyObject *not_wanted(void)
     if (!discovering)
         return nothing();
     told_to_stop = true;
-    Py_INCREF(disable);
-    return disable;
+    return Py_NewRef(disable);
 }
 
 static PyObject *on_line(PyObject *module, PyObject *const *arguments, Py_ssize_t n)
 {
-    (void)module;
     tare__py_function *function = n == 2 ? tare__py_lines_find(arguments[0]) : NULL;
     long line = function ? PyLong_AsLong(arguments[1]) : 0;
     if (line > 0 && line <= INT32_MAX)
@@ -39,7 +37,6 @@ static PyObject *on_line(PyObject *module, PyObject *const *arguments, Py_ssize_
 
 static PyObject *on_start(PyObject *module, PyObject *const *arguments, Py_ssize_t n)
 {
-    (void)module;
     tare__py_function *function = n == 2 ? tare__py_lines_find(arguments[0]) : NULL;
     if (!function && (!discovering || !(function = tare__py_lines_meet(arguments[0]))))
         return not_wanted();
@@ -65,7 +62,6 @@ static int line_at(tare__py_function *function, PyObject *offset)
 
 static PyObject *on_resume(PyObject *module, PyObject *const *arguments, Py_ssize_t n)
 {
-    (void)module;
     tare__py_function *function = n >= 2 ? tare__py_lines_find(arguments[0]) : NULL;
     if (!function && (!discovering || !(function = tare__py_lines_meet(arguments[0]))))
         return not_wanted();
@@ -75,7 +71,6 @@ static PyObject *on_resume(PyObject *module, PyObject *const *arguments, Py_ssiz
 
 static PyObject *on_throw(PyObject *module, PyObject *const *arguments, Py_ssize_t n)
 {
-    (void)module;
     tare__py_function *function = n >= 2 ? tare__py_lines_find(arguments[0]) : NULL;
     if (function)
         tare__py_lines_enter(function, line_at(function, arguments[1]));
@@ -84,7 +79,6 @@ static PyObject *on_throw(PyObject *module, PyObject *const *arguments, Py_ssize
 
 static PyObject *on_leave(PyObject *module, PyObject *const *arguments, Py_ssize_t n)
 {
-    (void)module;
     tare__py_function *function = n >= 1 ? tare__py_lines_find(arguments[0]) : NULL;
     if (function)
         tare__py_lines_leave(function);
@@ -203,9 +197,8 @@ static long bit_of(PyObject *events, const char *name)
     return bit;
 }
 
-int tare__py_lines_hooks_add(PyObject *module)
+int tare__py_lines_hooks_add(void)
 {
-    (void)module;
     monitoring = PySys_GetObject("monitoring"); /* borrowed */
     if (!monitoring) {
         PyErr_SetString(PyExc_ImportError, "this interpreter has no sys.monitoring");

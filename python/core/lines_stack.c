@@ -6,21 +6,14 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/base.h"
+#include "readings.h"
 
 /* ---- clock ------------------------------------------------------------------------------------------------ */
 
 static bool has_counter;
 static uint64_t from_ticks, from_ns;
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
-}
 
 /* A line may run for a few instructions only: reading the counter costs half as much as reading the clock. */
 static bool counter_is_steady(void)
@@ -30,7 +23,7 @@ static bool counter_is_steady(void)
 
 static inline uint64_t ticks_now(void)
 {
-    return __builtin_expect(has_counter, 1) ? tare__tsc() : monotonic_ns();
+    return __builtin_expect(has_counter, 1) ? tare__tsc() : tare__py_clock_ns();
 }
 
 uint64_t tare__py_lines_now(void)
@@ -43,7 +36,7 @@ void tare__py_lines_clock_begin(void)
     if (from_ns)
         return;
     has_counter = counter_is_steady();
-    from_ns = monotonic_ns();
+    from_ns = tare__py_clock_ns();
     from_ticks = ticks_now();
 }
 
@@ -51,7 +44,7 @@ double tare__py_lines_tick_s(void)
 {
     if (!has_counter)
         return 1e-9;
-    uint64_t ns = monotonic_ns() - from_ns, ticks = ticks_now() - from_ticks;
+    uint64_t ns = tare__py_clock_ns() - from_ns, ticks = ticks_now() - from_ticks;
     return ticks ? (double)ns / (double)ticks * 1e-9 : 0;
 }
 

@@ -118,7 +118,6 @@ static int each_thread(int (*visit)(PyThreadState *))
 /* Is the new thread's tracer for one event, and puts the real one in its place. */
 static PyObject *on_new_thread(PyObject *module, PyObject *arguments)
 {
-    (void)module, (void)arguments;
     PyObject *set = PySys_GetObject("settrace"); /* borrowed */
     PyObject *before = hook_before ? hook_before : Py_None;
     PyObject *result = set ? PyObject_CallFunctionObjArgs(set, before, NULL) : NULL;
@@ -190,18 +189,16 @@ void tare__py_lines_hooks_off(void)
 
 int tare__py_lines_watch(PyObject *code)
 {
-    (void)code; /* each event asks for itself */
+    /* each event asks for itself */
     return 0;
 }
 
 void tare__py_lines_unwatch(PyObject *code)
 {
-    (void)code;
 }
 
-int tare__py_lines_hooks_add(PyObject *module)
+int tare__py_lines_hooks_add(void)
 {
-    (void)module;
     new_thread = PyCFunction_New(&new_thread_method, NULL);
     return new_thread && PyType_Ready(&tracer_type) == 0 ? 0 : -1;
 }

@@ -80,19 +80,6 @@ static bool open_loop(loop *self, unsigned long runs, double most_s)
     return true;
 }
 
-static PyObject *list_of(const double *values, size_t n)
-{
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list && i < n; i++) {
-        PyObject *value = PyFloat_FromDouble(values[i]);
-        if (value)
-            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
-        else
-            Py_CLEAR(list);
-    }
-    return list;
-}
-
 /* Seconds, or None for no limit; a converter. */
 static int read_limit(PyObject *given, void *seconds)
 {
@@ -106,7 +93,6 @@ PyDoc_STRVAR(timed_runs_doc,
              "early when most_s have passed.");
 static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *named)
 {
-    (void)module;
     static char *words[] = {"function", "runs", "each", "settle", "most_s", NULL};
     loop self = {.each = 1, .settle = Py_None};
     unsigned long runs;
@@ -121,7 +107,7 @@ static PyObject *timed_runs(PyObject *module, PyObject *arguments, PyObject *nam
     bool fine = true;
     while (fine && self.n < runs && !time_is_over(&self))
         fine = run_once(&self);
-    PyObject *list = fine ? list_of(self.seconds, self.n) : NULL;
+    PyObject *list = fine ? tare__py_list_numbers(self.seconds, self.n) : NULL;
     free(self.seconds);
     return list;
 }
@@ -132,7 +118,6 @@ PyDoc_STRVAR(warm_up_doc,
              "whether they became steady, runs before that, coefficient of variation since).");
 static PyObject *warm_up(PyObject *module, PyObject *arguments, PyObject *named)
 {
-    (void)module;
     static char *words[] = {"function", "least", "most", "settle", "most_s", NULL};
     loop self = {.each = 1, .settle = Py_None};
     unsigned long least, most;
@@ -154,7 +139,7 @@ static PyObject *warm_up(PyObject *module, PyObject *arguments, PyObject *named)
             next_check = (size_t)((double)self.n * CHECK_GROWTH) + 1;
         }
     }
-    PyObject *list = fine ? list_of(self.seconds, self.n) : NULL;
+    PyObject *list = fine ? tare__py_list_numbers(self.seconds, self.n) : NULL;
     free(self.seconds);
     if (!list)
         return NULL;
@@ -169,7 +154,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_loop(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_loop = {.functions = functions};

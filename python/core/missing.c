@@ -23,8 +23,7 @@ static PyObject *make(PyObject *reason)
     if (!self)
         return NULL;
     self->number.ob_fval = NAN;
-    Py_INCREF(reason);
-    self->reason = reason;
+    self->reason = Py_NewRef(reason);
     return (PyObject *)self;
 }
 
@@ -38,7 +37,6 @@ PyObject *tare__py_missing(const char *reason)
 
 static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *named)
 {
-    (void)type;
     static char *words[] = {"reason", NULL};
     PyObject *reason;
     if (!PyArg_ParseTupleAndKeywords(arguments, named, "U:Missing", words, &reason))
@@ -56,7 +54,6 @@ static void drop(PyObject *self)
 
 static PyObject *as_text(PyObject *self)
 {
-    (void)self;
     return PyUnicode_FromString("n/a");
 }
 
@@ -73,7 +70,6 @@ static bool is_align(Py_UCS4 c)
 /* Of a number's format only fill, alignment and width apply here. A number is aligned to the right. */
 static PyObject *format(PyObject *self, PyObject *spec)
 {
-    (void)self;
     if (!PyUnicode_Check(spec))
         return PyErr_Format(PyExc_TypeError, "a format is text, not %.100s", Py_TYPE(spec)->tp_name);
     Py_ssize_t n = PyUnicode_GET_LENGTH(spec), at = 0, width = 0;
@@ -101,24 +97,14 @@ static PyObject *format(PyObject *self, PyObject *spec)
 
 static PyObject *reduce(PyObject *self, PyObject *nothing)
 {
-    (void)nothing;
     return Py_BuildValue("O(O)", (PyObject *)Py_TYPE(self), ((missing *)self)->reason);
-}
-
-static PyObject *reason_of(PyObject *self, void *closure)
-{
-    (void)closure;
-    PyObject *reason = ((missing *)self)->reason;
-    Py_INCREF(reason);
-    return reason;
 }
 
 /* ---- what is computed from it is missing for the same reason ---------------------------------------------- */
 
 static PyObject *same(PyObject *self)
 {
-    Py_INCREF(self);
-    return self;
+    return Py_NewRef(self);
 }
 
 static PyObject *either(PyObject *a, PyObject *b)
@@ -131,25 +117,21 @@ static PyObject *either(PyObject *a, PyObject *b)
 
 static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
 {
-    (void)modulus;
     return either(a, b);
 }
 
 static PyObject *whole(PyObject *self)
 {
-    return PyErr_Format(PyExc_ValueError, "no whole number of a value that is missing: %U",
-                        ((missing *)self)->reason);
+    return PyErr_Format(PyExc_ValueError, "no whole number of a value that is missing: %U", ((missing *)self)->reason);
 }
 
 static int truth(PyObject *self)
 {
-    (void)self;
     return 0;
 }
 
 static PyObject *rounded(PyObject *self, PyObject *digits)
 {
-    (void)digits;
     return same(self);
 }
 
@@ -175,9 +157,9 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyGetSetDef members[] = {
-    {"reason", reason_of, NULL, "why the value is missing", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+static PyMemberDef members[] = {
+    {"reason", T_OBJECT, offsetof(missing, reason), READONLY, "why the value is missing"},
+    {NULL, 0, 0, 0, NULL},
 };
 
 PyDoc_STRVAR(doc, "Missing(reason)\n--\n\n"
@@ -196,21 +178,11 @@ static PyTypeObject missing_type = {
     .tp_repr = show,
     .tp_str = as_text,
     .tp_as_number = &number,
+    .tp_base = &PyFloat_Type,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
-    .tp_getset = members,
+    .tp_members = members,
     .tp_new = construct,
 };
 
-int tare__py_add_missing(PyObject *module)
-{
-    missing_type.tp_base = &PyFloat_Type;
-    if (PyType_Ready(&missing_type))
-        return -1;
-    Py_INCREF(&missing_type);
-    if (PyModule_AddObject(module, "Missing", (PyObject *)&missing_type)) {
-        Py_DECREF(&missing_type);
-        return -1;
-    }
-    return 0;
-}
+const tare__py_part tare__py_part_missing = {.type = &missing_type};

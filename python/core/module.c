@@ -2,49 +2,36 @@
  * Any thread, with the interpreter's lock. Refuses sub-interpreters: recording state is the process's.
  * Must not know how the measurements are used. */
 #include "core.h"
-#include "torch.h"
 
 /* In this order: blocks need results, monitors need blocks. */
-static int (*const parts[])(PyObject *module) = {
-    tare__py_add_tasks,
-    tare__py_add_spans,
-    tare__py_add_missing,
-    tare__py_add_results,
-    tare__py_add_aggregates,
-    tare__py_add_lanes,
-    tare__py_add_blocks,
-    tare__py_add_recorder,
-    tare__py_add_sampler,
-    tare__py_add_numbers,
-    tare__py_add_input,
-    tare__py_add_units,
-    tare__py_add_loop,
-    tare__py_add_layers,
-    tare__py_add_tokens,
-    tare__py_add_heap,
-    tare__py_add_monitor,
-    tare__py_add_gpu,
-    tare__py_add_power,
-    tare__py_add_laps,
-    tare__py_add_lines,
-    tare__py_add_call,
-    tare__py_add_torch_steps,
-    tare__py_add_torch_rounds,
-    tare__py_add_torch_around,
-    tare__py_add_torch_lines,
-    tare__py_add_torch_graph,
-    tare__py_add_torch_modules,
-    tare__py_add_torch_quiet,
-    tare__py_add_torch_alive,
-    tare__py_add_session,
-};
+#define PARTS(X) \
+    X(tasks) X(spans) X(missing) X(results) X(aggregates) X(lanes) X(blocks) X(recorder) X(sampler) X(numbers)        \
+    X(input) X(units) X(loop) X(layers) X(tokens) X(heap) X(monitor) X(gpu) X(power) X(laps) X(lines) X(call)         \
+    X(torch_steps) X(torch_rounds) X(torch_around) X(torch_lines) X(torch_graph) X(torch_modules) X(torch_quiet)      \
+    X(torch_alive) X(session)
+
+#define DECLARE(name) extern const tare__py_part tare__py_part_##name;
+PARTS(DECLARE)
+#define ADDRESS(name) &tare__py_part_##name,
+static const tare__py_part *const parts[] = {PARTS(ADDRESS)};
+
+static int add(PyObject *module, const tare__py_part *part)
+{
+    if (part->inner_type && PyType_Ready(part->inner_type))
+        return -1;
+    if (part->type && PyModule_AddType(module, part->type))
+        return -1;
+    if (part->functions && PyModule_AddFunctions(module, part->functions))
+        return -1;
+    return part->prepare ? part->prepare(module) : 0;
+}
 
 static int fill(PyObject *module)
 {
     if (PyModule_AddStringConstant(module, "__version__", TARE_VERSION))
         return -1;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i](module))
+        if (add(module, parts[i]))
             return -1;
     tare__py_introduce();
     return 0;
@@ -85,10 +72,8 @@ PyMODINIT_FUNC PyInit__core(void)
                                            "-X gil=0");
         return NULL;
     }
-    if (made) {
-        Py_INCREF(made);
-        return made;
-    }
+    if (made)
+        return Py_NewRef(made);
     PyObject *module = PyModule_Create(&definition);
 #ifdef Py_GIL_DISABLED
     if (module)
@@ -98,7 +83,6 @@ PyMODINIT_FUNC PyInit__core(void)
         Py_DECREF(module);
         return NULL;
     }
-    Py_XINCREF(module);
-    made = module;
+    made = Py_XNewRef(module);
     return module;
 }

@@ -19,14 +19,11 @@ static PyObject *words[2]; /* names of track's arguments */
 
 static PyObject *enter_nothing(PyObject *self, PyObject *none)
 {
-    (void)none;
-    Py_INCREF(self);
-    return self;
+    return Py_NewRef(self);
 }
 
 static PyObject *leave_nothing(PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
-    (void)self, (void)arguments, (void)n;
     Py_RETURN_NONE;
 }
 
@@ -101,7 +98,6 @@ static bool gpu_in_use(void)
 
 static PyObject *gpu_used(PyObject *module, PyObject *none)
 {
-    (void)module, (void)none;
     return PyBool_FromLong(gpu_in_use());
 }
 
@@ -137,10 +133,8 @@ PyDoc_STRVAR(track_doc,
 static PyObject *track(PyObject *object, PyObject *const *given, Py_ssize_t n, PyObject *names)
 {
     tracker *self = (tracker *)object;
-    if (!self->block) {
-        Py_INCREF(nothing);
-        return nothing;
-    }
+    if (!self->block)
+        return Py_NewRef(nothing);
     PyObject *both[2] = {NULL, NULL};
     if (!read_arguments(given, n, names, both))
         return NULL;
@@ -151,19 +145,15 @@ static PyObject *track(PyObject *object, PyObject *const *given, Py_ssize_t n, P
     return PyObject_Vectorcall(to, both, both[1] ? 2 : 1, NULL);
 }
 
-static int prepare(PyObject *object, PyObject *arguments, PyObject *named)
+static int init(PyObject *object, PyObject *arguments, PyObject *named)
 {
     tracker *self = (tracker *)object;
     static char *names[] = {"block", "device", NULL};
     PyObject *block, *device = Py_None;
     if (!PyArg_ParseTupleAndKeywords(arguments, named, "O|O:Tracker", names, &block, &device))
         return -1;
-    if (block != Py_None)
-        Py_INCREF(block);
-    if (device != Py_None)
-        Py_INCREF(device);
-    Py_XSETREF(self->block, block == Py_None ? NULL : block);
-    Py_XSETREF(self->device, device == Py_None ? NULL : device);
+    Py_XSETREF(self->block, block == Py_None ? NULL : Py_NewRef(block));
+    Py_XSETREF(self->device, device == Py_None ? NULL : Py_NewRef(device));
     return 0;
 }
 
@@ -201,7 +191,7 @@ static PyTypeObject tracker_type = {
     .tp_doc = "What PerformanceMonitor does at every block.",
     .tp_basicsize = sizeof(tracker),
     .tp_new = PyType_GenericNew,
-    .tp_init = prepare,
+    .tp_init = init,
     .tp_dealloc = drop,
     .tp_traverse = traverse,
     .tp_clear = clear,
@@ -214,19 +204,12 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_monitor(PyObject *module)
+static int prepare(PyObject *module)
 {
-    if (PyType_Ready(&tracker_type) || PyType_Ready(&nothing_type))
-        return -1;
     nothing = PyObject_New(PyObject, &nothing_type);
     words[0] = PyUnicode_InternFromString("name");
     words[1] = PyUnicode_InternFromString("aggregate");
-    if (!nothing || !words[0] || !words[1])
-        return -1;
-    Py_INCREF(&tracker_type);
-    if (PyModule_AddObject(module, "Tracker", (PyObject *)&tracker_type)) {
-        Py_DECREF(&tracker_type);
-        return -1;
-    }
-    return PyModule_AddFunctions(module, functions);
+    return nothing && words[0] && words[1] ? 0 : -1;
 }
+
+const tare__py_part tare__py_part_monitor = {&tracker_type, &nothing_type, functions, prepare};

@@ -1,7 +1,6 @@
 /* numbers: statistics of a sequence of numbers, for the parts of the package that are Python.
  * Any thread, attached to the interpreter. Must not know what the numbers mean. */
 #include "core.h"
-#include "read_numbers.h"
 
 #include <stdlib.h>
 
@@ -20,7 +19,6 @@ PyDoc_STRVAR(quantile_doc, "quantile(numbers, q)\n--\n\n"
                            "By linear interpolation between order statistics, as NumPy does; Missing without any.");
 static PyObject *quantile(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *sequence;
     double q;
     size_t n;
@@ -41,7 +39,6 @@ PyDoc_STRVAR(quantile_interval_doc,
              "(low, high, None) by order statistics, or (None, None, how many numbers it needs).");
 static PyObject *quantile_interval(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     size_t n;
     double q, confidence = 0.95;
     PyObject *sequence;
@@ -65,7 +62,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_numbers(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_numbers = {.functions = functions};

@@ -68,11 +68,9 @@ static bool begin_anew(tare__py_memory *now)
 
 void tare__py_peak_sentence(uint64_t at_most, char text[200])
 {
-    snprintf(
-        text, 200,
-        "a lower bound, sampled every %u ms: at most %.1f MB, which the process had reached before and which hides "
-        "shorter peaks",
-        TARE__PY_PEAK_INTERVAL_NS / 1000000u, (double)at_most / 1048576);
+    snprintf(text, 200,
+             "a lower bound, sampled every %u ms: at most %.1f MB, which the process had reached before and which "
+             "hides shorter peaks", TARE__PY_PEAK_INTERVAL_NS / 1000000u, (double)at_most / 1048576);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------ */
@@ -100,7 +98,6 @@ static struct timespec in_an_interval(void)
 
 static void *work(void *nothing)
 {
-    (void)nothing;
     pthread_mutex_lock(&peaks.lock);
     for (unsigned idle = 0; !peaks.ending;) {
         struct timespec until = in_an_interval();
@@ -154,7 +151,6 @@ static void before_fork(void)
 
 static int begin_again(void *nothing)
 {
-    (void)nothing;
     pthread_mutex_lock(&peaks.lock);
     if (peaks.hidden && !peaks.running && !peaks.forking)
         begin_thread();

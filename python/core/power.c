@@ -20,9 +20,8 @@ static PyObject *list_of(const char *root, const tare__power_file *files, int n,
         snprintf(path, sizeof path, "%s%s", root, files[i].path);
         PyObject *row = laps ? Py_BuildValue("sd", path, files[i].lap > 0 ? (double)files[i].lap / 1e6 : 0.0)
                              : PyUnicode_DecodeFSDefault(path);
-        if (!row || PyList_Append(list, row) != 0)
+        if (tare__py_append(list, row))
             Py_CLEAR(list);
-        Py_XDECREF(row);
     }
     return list;
 }
@@ -32,7 +31,6 @@ static PyObject *cpu_sensors(PyObject *module, PyObject *arguments)
 {
     const char *root = "";
     tare__power_file files[FILES_MAX];
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "|s:cpu_sensors", &root))
         return NULL;
     return list_of(root, files, (int)tare__power_temperatures(root, files, FILES_MAX), false);
@@ -44,7 +42,6 @@ static PyObject *energy_counters(PyObject *module, PyObject *arguments)
 {
     const char *root = "";
     tare__power_file files[FILES_MAX];
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "|s:energy_counters", &root))
         return NULL;
     return list_of(root, files, tare__power_energies(root, files, FILES_MAX), true);
@@ -54,7 +51,6 @@ PyDoc_STRVAR(cpu_celsius_doc, "cpu_celsius(files)\n--\n\nThe hottest of these se
 static PyObject *cpu_celsius(PyObject *module, PyObject *files)
 {
     int64_t most = TARE__SCAN_NONE;
-    (void)module;
     for (Py_ssize_t i = 0; PyList_Check(files) && i < PyList_GET_SIZE(files); i++) {
         int failure;
         const char *path = PyUnicode_AsUTF8(PyList_GET_ITEM(files, i));
@@ -73,7 +69,6 @@ PyDoc_STRVAR(energy_joules_doc, "energy_joules(counters)\n--\n\n"
 static PyObject *energy_joules(PyObject *module, PyObject *counters)
 {
     Py_ssize_t n = PyList_Check(counters) ? PyList_GET_SIZE(counters) : 0;
-    (void)module;
     if (n == 0)
         return tare__py_missing("no energy counter of the CPU (" TARE__POWER_ENERGY ")");
     PyObject *list = PyList_New(n);
@@ -99,7 +94,6 @@ static PyObject *energy_joules(PyObject *module, PyObject *counters)
 PyDoc_STRVAR(cpus_doc, "cpus()\n--\n\nCPUs that this process may use, by its affinity and its control groups.");
 static PyObject *cpus(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     return PyLong_FromLong(tare__py_cpus());
 }
 
@@ -112,7 +106,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_power(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_power = {.functions = functions};

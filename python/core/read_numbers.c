@@ -1,5 +1,5 @@
-/* read_numbers: a Python sequence as an array; compiled into both extensions.
- * Any thread, attached to the interpreter. Must not know what the numbers mean. */
+/* read_numbers: a Python sequence as an array, an array as a list, and filling lists and dicts; compiled into both
+ * extensions. Any thread, attached to the interpreter. Must not know what the values mean. */
 #define PY_SSIZE_T_CLEAN
 #include "read_numbers.h"
 
@@ -23,4 +23,31 @@ double *tare__py_read_numbers(PyObject *sequence, size_t *n)
     }
     Py_DECREF(items);
     return values;
+}
+
+PyObject *tare__py_list_numbers(const double *values, size_t n)
+{
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *value = PyFloat_FromDouble(values[i]);
+        if (value)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+int tare__py_append(PyObject *list, PyObject *value)
+{
+    int status = value ? PyList_Append(list, value) : -1;
+    Py_XDECREF(value);
+    return status;
+}
+
+int tare__py_put(PyObject *dict, const char *key, PyObject *value)
+{
+    int status = value ? PyDict_SetItemString(dict, key, value) : -1;
+    Py_XDECREF(value);
+    return status;
 }

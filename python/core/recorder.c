@@ -152,13 +152,11 @@ PyDoc_STRVAR(last_doc, "last()\n--\n\n"
                        "The Result of the last finished block of this thread or task; None: no block has finished.");
 static PyObject *last(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     tare__py_lane *lane = tare__py_lane_now((tare__py_recorder *)object);
     if (!lane)
         return NULL;
     PyObject *found = lane->last ? (PyObject *)lane->last : Py_None;
-    Py_INCREF(found);
-    return found;
+    return Py_NewRef(found);
 }
 
 PyDoc_STRVAR(results_doc, "results(name=None)\n--\n\n"
@@ -228,7 +226,6 @@ static PyObject *aggregate(PyObject *object, PyObject *name)
 PyDoc_STRVAR(names_doc, "names()\n--\n\nThe names of finished blocks, in order of first use.");
 static PyObject *names(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     tare__py_recorder *self = (tare__py_recorder *)object;
     PyObject *list = PyList_New(0), *name, *named;
     Py_ssize_t at = 0;
@@ -255,7 +252,6 @@ static void clear_kept(tare__py_recorder *self)
 PyDoc_STRVAR(clear_doc, "clear()\n--\n\nDiscards all finished blocks. Open blocks go on and are kept when they end.");
 static PyObject *clear(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     tare__py_recorder *self = (tare__py_recorder *)object;
     self->generation++;
     clear_kept(self);
@@ -272,7 +268,6 @@ static PyObject *clear(PyObject *object, PyObject *nothing)
 
 static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *named)
 {
-    (void)arguments, (void)named;
     tare__py_recorder *self = (tare__py_recorder *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
@@ -327,13 +322,11 @@ static void drop(PyObject *object)
 
 static PyObject *get_enabled(PyObject *object, void *closure)
 {
-    (void)closure;
     return PyBool_FromLong(((tare__py_recorder *)object)->enabled);
 }
 
 static PyObject *get_own_s(PyObject *object, void *closure)
 {
-    (void)closure;
     return tare__py_ns_as_seconds(((tare__py_recorder *)object)->own_ns);
 }
 
@@ -385,30 +378,22 @@ PyDoc_STRVAR(count_doc, "count_samples(n)\n--\n\n"
                         "samples= themselves.\n\n"
                         "    for batch in loader:\n"
                         "        tare.count_samples(len(batch))\n");
-static PyObject *count_samples(PyObject *module, PyObject *number)
+static PyObject *count_in_lanes(PyObject *number, bool loaded)
 {
-    (void)module;
     double samples;
     if (!tare__py_read_samples(number, &samples))
         return NULL;
     if (!isnan(samples))
-        tare__py_lanes_count(samples, false);
+        tare__py_lanes_count(samples, loaded);
     Py_RETURN_NONE;
 }
+
+static PyObject *count_samples(PyObject *module, PyObject *number) { return count_in_lanes(number, false); }
 
 PyDoc_STRVAR(loaded_doc, "count_loaded(n)\n--\n\n"
                          "Adds n samples of a loader to every open block of this thread or task; they are used\n"
                          "for blocks with neither samples= nor count_samples().");
-static PyObject *count_loaded(PyObject *module, PyObject *number)
-{
-    (void)module;
-    double samples;
-    if (!tare__py_read_samples(number, &samples))
-        return NULL;
-    if (!isnan(samples))
-        tare__py_lanes_count(samples, true);
-    Py_RETURN_NONE;
-}
+static PyObject *count_loaded(PyObject *module, PyObject *number) { return count_in_lanes(number, true); }
 
 PyDoc_STRVAR(exclude_doc,
              "exclude(ns, cpu_ns)\n--\n\n"
@@ -416,7 +401,6 @@ PyDoc_STRVAR(exclude_doc,
              "measuring, from all open blocks.");
 static PyObject *exclude(PyObject *module, PyObject *const *given, Py_ssize_t n)
 {
-    (void)module;
     if (n != 2)
         return PyErr_Format(PyExc_TypeError, "exclude takes two numbers of nanoseconds");
     long long ns = PyLong_AsLongLong(given[0]), cpu_ns = PyLong_AsLongLong(given[1]);
@@ -430,7 +414,6 @@ PyDoc_STRVAR(measuring_doc, "measuring()\n--\n\n"
                             "Begins time spent on measuring; pass the returned value to exclude_since() to end it.");
 static PyObject *measuring(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     if (!tare__py_lanes_open()) /* reading the clock of CPU time takes longer than the rest of a short block */
         Py_RETURN_NONE;
     uint64_t now = tare__py_clock_ns();
@@ -441,7 +424,6 @@ PyDoc_STRVAR(since_doc,
              "exclude_since(begun)\n--\n\nExcludes the time since measuring() returned `begun` from all open blocks.");
 static PyObject *exclude_since(PyObject *module, PyObject *begun)
 {
-    (void)module;
     unsigned long long wall, cpu;
     if (begun == Py_None)
         Py_RETURN_NONE;
@@ -454,7 +436,6 @@ static PyObject *exclude_since(PyObject *module, PyObject *begun)
 
 static PyObject *rss(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     uint64_t bytes = tare__py_rss();
     return bytes ? PyLong_FromUnsignedLongLong(bytes) : tare__py_missing("/proc/self/statm could not be read");
 }
@@ -469,14 +450,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_recorder(PyObject *module)
-{
-    if (PyType_Ready(&recorder_type))
-        return -1;
-    Py_INCREF(&recorder_type);
-    if (PyModule_AddObject(module, "Recorder", (PyObject *)&recorder_type)) {
-        Py_DECREF(&recorder_type);
-        return -1;
-    }
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_recorder = {.type = &recorder_type, .functions = functions};

@@ -31,6 +31,13 @@ PyObject *tare__py_ns_as_seconds(uint64_t ns)
     return PyFloat_FromDouble((double)ns / 1e9);
 }
 
+PyObject *tare__py_seconds_at(PyObject *object, void *offset)
+{
+    uint64_t ns;
+    memcpy(&ns, (char *)object + (uintptr_t)offset, sizeof ns);
+    return tare__py_ns_as_seconds(ns);
+}
+
 PyObject *tare__py_count_or_missing(double count, const char *reason)
 {
     if (isnan(count))
@@ -48,28 +55,9 @@ PyObject *tare__py_rate_or_missing(double samples, uint64_t ns)
     return ns ? PyFloat_FromDouble(samples / ((double)ns / 1e9)) : tare__py_missing("the clock did not move");
 }
 
-static PyObject *or_none(PyObject *object)
-{
-    PyObject *given = object ? object : Py_None;
-    Py_INCREF(given);
-    return given;
-}
-
-#define SELF const tare__py_result *self = (const tare__py_result *)object; (void)closure
+#define SELF const tare__py_result *self = (const tare__py_result *)object
 #define GET(field) static PyObject *get_##field(PyObject *object, void *closure)
 
-GET(name) { SELF; return or_none(self->name); }
-GET(parent) { SELF; return or_none(self->parent); }
-GET(task) { SELF; return or_none(self->task); }
-GET(thread) { SELF; return PyLong_FromUnsignedLong(self->thread); }
-GET(depth) { SELF; return PyLong_FromUnsignedLong(self->depth); }
-GET(started) { SELF; return PyFloat_FromDouble(self->started); }
-GET(failed) { SELF; return PyBool_FromLong(self->failed); }
-GET(aggregate) { SELF; return PyBool_FromLong(self->aggregate); }
-GET(wall_s) { SELF; return tare__py_ns_as_seconds(self->wall_ns); }
-GET(self_s) { SELF; return tare__py_ns_as_seconds(self->self_ns); }
-GET(own_s) { SELF; return tare__py_ns_as_seconds(self->own_ns); }
-GET(excluded_s) { SELF; return tare__py_ns_as_seconds(self->excluded_ns); }
 GET(samples) { SELF; return tare__py_count_or_missing(self->samples, NO_SAMPLES); }
 GET(throughput) { SELF; return tare__py_rate_or_missing(self->samples, self->wall_ns); }
 
@@ -144,10 +132,10 @@ PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind)
     if (!isnan(value))
         return PyFloat_FromDouble(value);
     if (!(asked & kind))
-        return tare__py_missing("it was not asked for");
+        return tare__py_missing("it was not requested");
     return tare__py_missing(kind & (TARE__PY_CPU | TARE__PY_DISK)
-                                ? "the block was shorter than 50 ms, or the kernel does not tell"
-                                : "the kernel does not tell");
+                                ? "the block was shorter than 50 ms, or the kernel does not report it"
+                                : "the kernel does not report it");
 }
 
 #define USAGE(field, kind)                                                                                           \
@@ -159,25 +147,26 @@ USAGE(memory_percent, TARE__PY_MEMORY)
 USAGE(received, TARE__PY_NETWORK)
 USAGE(sent, TARE__PY_NETWORK)
 
-GET(extra) { SELF; return or_none(self->extra); }
+#define FIELD(name) offsetof(tare__py_result, name)
+static PyMemberDef members[] = {
+    {"name", T_OBJECT, FIELD(name), READONLY, "the block's name"},
+    {"parent", T_OBJECT, FIELD(parent), READONLY, "name of the block around it; None: no block"},
+    {"task", T_OBJECT, FIELD(task), READONLY, "name of the asyncio task; None: no task"},
+    {"extra", T_OBJECT, FIELD(extra), 0, "values added by the creator of the block"},
+    {"thread", T_ULONG, FIELD(thread), READONLY, "the thread, as threading.get_ident()"},
+    {"depth", T_UINT, FIELD(depth), READONLY, "nesting depth: the number of blocks around it"},
+    {"started", T_DOUBLE, FIELD(started), READONLY, "when it was entered, as time.time()"},
+    {"failed", T_BOOL, FIELD(failed), READONLY, "whether it was left by an exception"},
+    {"aggregate", T_BOOL, FIELD(aggregate), READONLY, "whether it was only added up"},
+    {NULL, 0, 0, 0, NULL},
+};
 
-static int set_extra(PyObject *object, PyObject *value, void *closure)
-{
-    (void)closure;
-    tare__py_result *self = (tare__py_result *)object;
-    PyObject *before = self->extra;
-    Py_XINCREF(value);
-    self->extra = value;
-    Py_XDECREF(before);
-    return 0;
-}
-
-static PyGetSetDef members[] = {
-    {"name", get_name, NULL, "the block's name", NULL},
-    {"wall_s", get_wall_s, NULL, "seconds from entering to leaving", NULL},
-    {"self_s", get_self_s, NULL, "seconds outside of inner blocks", NULL},
-    {"own_s", get_own_s, NULL, "seconds of wall_s spent measuring inner blocks", NULL},
-    {"excluded_s", get_excluded_s, NULL, "seconds of other measurements inside it, excluded from all its times", NULL},
+static PyGetSetDef computed[] = {
+    {"wall_s", tare__py_seconds_at, NULL, "seconds from entering to leaving", (void *)FIELD(wall_ns)},
+    {"self_s", tare__py_seconds_at, NULL, "seconds outside of inner blocks", (void *)FIELD(self_ns)},
+    {"own_s", tare__py_seconds_at, NULL, "seconds of wall_s spent measuring inner blocks", (void *)FIELD(own_ns)},
+    {"excluded_s", tare__py_seconds_at, NULL, "seconds of other measurements inside it, excluded from all its times",
+     (void *)FIELD(excluded_ns)},
     {"cpu_s", get_cpu_s, NULL, "CPU seconds of the thread that ran the block", NULL},
     {"process_cpu_s", get_process_cpu_s, NULL, "CPU seconds of all threads of the process", NULL},
     {"process_cpu_percent", get_process_cpu_percent, NULL,
@@ -190,12 +179,6 @@ static PyGetSetDef members[] = {
      "why rss_peak is a lower bound, and its upper bound; None: it is exact", NULL},
     {"samples", get_samples, NULL, "number of samples processed", NULL},
     {"throughput", get_throughput, NULL, "samples per second", NULL},
-    {"started", get_started, NULL, "when it was entered, as time.time()", NULL},
-    {"depth", get_depth, NULL, "nesting depth: the number of blocks around it", NULL},
-    {"parent", get_parent, NULL, "name of the block around it; None: no block", NULL},
-    {"thread", get_thread, NULL, "the thread, as threading.get_ident()", NULL},
-    {"task", get_task, NULL, "name of the asyncio task; None: no task", NULL},
-    {"failed", get_failed, NULL, "whether it was left by an exception", NULL},
     {"cpu_percent", get_cpu_percent, NULL, "CPU utilization of the machine", NULL},
     {"iowait_percent", get_iowait_percent, NULL,
      "percentage of CPU time in which its CPUs were idle and waited for disks", NULL},
@@ -203,8 +186,6 @@ static PyGetSetDef members[] = {
     {"memory_percent", get_memory_percent, NULL, "percentage of the machine's memory in use at the end", NULL},
     {"received", get_received, NULL, "bytes the machine received", NULL},
     {"sent", get_sent, NULL, "bytes the machine sent", NULL},
-    {"extra", get_extra, set_extra, "values added by the creator of the block", NULL},
-    {"aggregate", get_aggregate, NULL, "whether it was only added up", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -224,17 +205,8 @@ static PyTypeObject result_type = {
     .tp_dealloc = drop,
     .tp_repr = show,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_getset = members,
+    .tp_members = members,
+    .tp_getset = computed,
 };
 
-int tare__py_add_results(PyObject *module)
-{
-    if (PyType_Ready(&result_type))
-        return -1;
-    Py_INCREF(&result_type);
-    if (PyModule_AddObject(module, "Result", (PyObject *)&result_type)) {
-        Py_DECREF(&result_type);
-        return -1;
-    }
-    return 0;
-}
+const tare__py_part tare__py_part_results = {.type = &result_type};

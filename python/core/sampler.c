@@ -187,7 +187,6 @@ PyDoc_STRVAR(acquire_doc, "acquire()\n--\n\n"
                           "Takes readings at an interval, the first at once, until each acquire() has its release().");
 static PyObject *acquire(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     state *self = state_of(object);
     double gpu = ask_gpu(self->gpu);
     int error;
@@ -209,7 +208,6 @@ static PyObject *acquire(PyObject *object, PyObject *nothing)
 /* After the last release() Python is no longer called: the interpreter may be about to end. */
 static PyObject *release(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     state *self = state_of(object);
     double gpu = ask_gpu(self->gpu);
     Py_BEGIN_ALLOW_THREADS
@@ -227,7 +225,6 @@ static PyObject *release(PyObject *object, PyObject *nothing)
 
 static PyObject *sample(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     state *self = state_of(object);
     double gpu = ask_gpu(self->gpu);
     Py_BEGIN_ALLOW_THREADS
@@ -241,8 +238,7 @@ static PyObject *sample(PyObject *object, PyObject *nothing)
 /* ---- asking ---------------------------------------------------------------------------------------------------- */
 
 /* A copy, so that objects are made without the lock. */
-static tare__py_point *copy_since(state *self, uint64_t since_ns, size_t *n,
-                                  tare__py_column columns[TARE__PY_COLUMNS])
+static tare__py_point *copy_since(state *self, uint64_t since_ns, size_t *n, tare__py_column columns[TARE__PY_COLUMNS])
 {
     tare__py_point *copy = malloc(TARE__PY_POINTS_MAX * sizeof *copy);
     if (!copy) {
@@ -312,12 +308,9 @@ static PyObject *summary(PyObject *object, PyObject *const *given, Py_ssize_t n_
     if (since_ns)
         tare__py_points_sum(points, n, columns);
     PyObject *all = PyDict_New();
-    for (int i = 0; all && i < TARE__PY_COLUMNS; i++) {
-        PyObject *one = column_summary(&columns[i], percentile(points, n, i, 0.95));
-        if (!one || PyDict_SetItemString(all, column_names[i], one))
+    for (int i = 0; all && i < TARE__PY_COLUMNS; i++)
+        if (tare__py_put(all, column_names[i], column_summary(&columns[i], percentile(points, n, i, 0.95))))
             Py_CLEAR(all);
-        Py_XDECREF(one);
-    }
     free(points);
     return all;
 }
@@ -349,19 +342,15 @@ static PyObject *series(PyObject *object, PyObject *const *given, Py_ssize_t n_g
         return NULL;
     tare__py_point *points = copy_since(state_of(object), since_ns, &n, columns);
     PyObject *all = points ? PyDict_New() : NULL;
-    for (int i = -1; all && i < TARE__PY_COLUMNS; i++) {
-        PyObject *one = list_of(points, n, i);
-        if (!one || PyDict_SetItemString(all, i < 0 ? "at_ns" : column_names[i], one))
+    for (int i = -1; all && i < TARE__PY_COLUMNS; i++)
+        if (tare__py_put(all, i < 0 ? "at_ns" : column_names[i], list_of(points, n, i)))
             Py_CLEAR(all);
-        Py_XDECREF(one);
-    }
     free(points);
     return all;
 }
 
 static PyObject *count(PyObject *object, void *closure)
 {
-    (void)closure;
     state *self = state_of(object);
     pthread_mutex_lock(&self->lock);
     uint64_t n = self->points.count;
@@ -371,7 +360,6 @@ static PyObject *count(PyObject *object, void *closure)
 
 static PyObject *is_running(PyObject *object, void *closure)
 {
-    (void)closure;
     return PyBool_FromLong(state_of(object)->wanted > 0);
 }
 
@@ -389,10 +377,8 @@ static state *new_state(double interval, uint32_t what, PyObject *gpu)
     self->owner = getpid();
     self->interval_ns = (uint64_t)(interval * 1e9);
     self->what = what;
-    if (gpu != Py_None) {
-        Py_INCREF(gpu);
-        self->gpu = gpu;
-    }
+    if (gpu != Py_None)
+        self->gpu = Py_NewRef(gpu);
     return self;
 }
 
@@ -482,7 +468,6 @@ PyDoc_STRVAR(machine_doc, "machine_now()\n--\n\n"
                           "(CPU, iowait, disk, memory percent), each may be Missing.");
 static PyObject *machine_now(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     static tare__py_machine newer, older;
     tare__py_machine now;
     tare__py_machine_read(&now, TARE__PY_CPU | TARE__PY_DISK | TARE__PY_MEMORY);
@@ -499,7 +484,7 @@ static PyObject *machine_now(PyObject *module, PyObject *nothing)
         PyObject *item = !isnan(values[i]) ? PyFloat_FromDouble(values[i])
                          : now.at_ns - older.at_ns < TARE__PY_SHORTEST_NS
                              ? tare__py_missing("too soon: the kernel's ticks say nothing of less than 50 ms")
-                             : tare__py_missing("the kernel does not tell");
+                             : tare__py_missing("the kernel does not report it");
         if (item)
             PyTuple_SET_ITEM(tuple, i, item);
         else
@@ -513,20 +498,15 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_sampler(PyObject *module)
+static int prepare(PyObject *module)
 {
-    if (PyType_Ready(&sampler_type))
-        return -1;
     if (PyModule_AddIntConstant(module, "MACHINE_CPU", TARE__PY_CPU) ||
         PyModule_AddIntConstant(module, "MACHINE_DISK", TARE__PY_DISK) ||
         PyModule_AddIntConstant(module, "MACHINE_NETWORK", TARE__PY_NETWORK) ||
         PyModule_AddIntConstant(module, "MACHINE_MEMORY", TARE__PY_MEMORY) ||
         PyModule_AddIntConstant(module, "MACHINE_RSS", TARE__PY_RSS))
         return -1;
-    Py_INCREF(&sampler_type);
-    if (PyModule_AddObject(module, "Sampler", (PyObject *)&sampler_type)) {
-        Py_DECREF(&sampler_type);
-        return -1;
-    }
-    return PyModule_AddFunctions(module, functions);
+    return 0;
 }
+
+const tare__py_part tare__py_part_sampler = {.type = &sampler_type, .functions = functions, .prepare = prepare};

@@ -17,7 +17,6 @@ PyDoc_STRVAR(mark_doc, "mark(name)\n--\n\nAn instant worth seeing on the timelin
                        "    tare.mark(\"checkpoint written\")\n");
 static PyObject *mark(PyObject *module, PyObject *name)
 {
-    (void)module;
     const char *text = PyUnicode_AsUTF8(name);
     if (!text)
         return NULL;
@@ -29,7 +28,6 @@ PyDoc_STRVAR(counter_doc, "counter(name, value)\n--\n\nA value over time: a loss
                           "    tare.counter(\"loss\", loss.item())\n");
 static PyObject *counter(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     const char *name;
     double value;
     if (!PyArg_ParseTuple(arguments, "sd:counter", &name, &value))
@@ -55,7 +53,6 @@ PyDoc_STRVAR(fact_doc, "fact(key, value=None, *, text=None, file=None, line=0)\n
 static PyObject *fact(PyObject *module, PyObject *words, PyObject *named)
 {
     static char *keywords[] = {"key", "value", "text", "file", "line", NULL};
-    (void)module;
     const char *key;
     PyObject *value = Py_None, *text = NULL, *file = NULL, *text_kept, *file_kept = NULL;
     unsigned line = 0;
@@ -88,7 +85,6 @@ static bool read_index(PyObject *object, unsigned long long *index)
 #define INDEXED(name, kind, way, call)                        \
     static PyObject *name(PyObject *module, PyObject *object) \
     {                                                         \
-        (void)module;                                         \
         unsigned long long index;                             \
         if (!read_index(object, &index))                      \
             return NULL;                                      \
@@ -101,27 +97,16 @@ INDEXED(step_next, TARE_KIND_STEP, tare__py_mark_next, tare_step_next)
 INDEXED(epoch_begin, TARE_KIND_EPOCH, tare__py_mark_begin, tare_epoch_begin)
 INDEXED(epoch_next, TARE_KIND_EPOCH, tare__py_mark_next, tare_epoch_next)
 
-static void end_step(void)
-{
-    tare__py_mark_end(TARE_KIND_STEP, tare_step_end);
-}
-
-static void end_epoch(void)
-{
-    tare__py_mark_end(TARE_KIND_EPOCH, tare_epoch_end);
-}
-
-#define PLAIN(name, call)                                                                                          \
-    static PyObject *name(PyObject *module, PyObject *nothing)                                                     \
-    {                                                                                                              \
-        (void)module, (void)nothing;                                                                               \
-        call();                                                                                                    \
-        Py_RETURN_NONE;                                                                                            \
+#define PLAIN(name, call)                                      \
+    static PyObject *name(PyObject *module, PyObject *nothing) \
+    {                                                          \
+        call;                                                  \
+        Py_RETURN_NONE;                                        \
     }
-PLAIN(step_end, end_step)
-PLAIN(epoch_end, end_epoch)
-PLAIN(pause_now, tare_pause)
-PLAIN(resume_now, tare_resume)
+PLAIN(step_end, tare__py_mark_end(TARE_KIND_STEP, tare_step_end))
+PLAIN(epoch_end, tare__py_mark_end(TARE_KIND_EPOCH, tare_epoch_end))
+PLAIN(pause_now, tare_pause())
+PLAIN(resume_now, tare_resume())
 
 PyDoc_STRVAR(
     start_doc,
@@ -133,7 +118,6 @@ PyDoc_STRVAR(
     "    tare.stop()\n");
 static PyObject *start(PyObject *module, PyObject *arguments, PyObject *named)
 {
-    (void)module;
     static char *words[] = {"output", "max_bytes", "last_seconds", "helper", NULL};
     const char *output = NULL, *helper = NULL;
     unsigned long long max_bytes = 0;
@@ -160,7 +144,6 @@ static PyObject *start(PyObject *module, PyObject *arguments, PyObject *named)
 PyDoc_STRVAR(stop_doc, "stop()\n--\n\nEnds the recording of tare.start and completes the trace.\n\n    tare.stop()\n");
 static PyObject *stop(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     int status;
     Py_BEGIN_ALLOW_THREADS
     status = tare_stop();
@@ -172,13 +155,11 @@ static PyObject *stop(PyObject *module, PyObject *nothing)
 
 static PyObject *recording(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     return PyBool_FromLong(tare_recording());
 }
 
 static PyObject *output(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     const char *path = tare_output();
     if (!*path)
         Py_RETURN_NONE;
@@ -187,7 +168,6 @@ static PyObject *output(PyObject *module, PyObject *nothing)
 
 static PyObject *thread_name(PyObject *module, PyObject *name)
 {
-    (void)module;
     const char *text = PyUnicode_AsUTF8(name);
     if (!text)
         return NULL;
@@ -224,7 +204,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_session(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_session = {.functions = functions};

@@ -32,10 +32,8 @@ static span *make(PyObject *name, PyObject *numbers)
     if (!self)
         return NULL;
     self->site = (tare_site){0, text, NULL, 0, TARE_KIND_SPAN, 1, 0}; /* the text lives as long as the name */
-    Py_INCREF(name);
-    self->name = name;
-    Py_XINCREF(numbers);
-    self->numbers = numbers;
+    self->name = Py_NewRef(name);
+    self->numbers = Py_XNewRef(numbers);
     self->open = 0;
     return self;
 }
@@ -48,10 +46,8 @@ static PyObject *find(PyObject *name)
         return known; /* or NULL with an exception */
 #else
     PyObject *known = PyDict_GetItemWithError(kept, name);
-    if (known) {
-        Py_INCREF(known);
-        return known;
-    }
+    if (known)
+        return Py_NewRef(known);
     if (PyErr_Occurred())
         return NULL;
 #endif
@@ -85,7 +81,6 @@ PyDoc_STRVAR(span_doc,
 
 static PyObject *get(PyObject *module, PyObject *const *arguments, Py_ssize_t n, PyObject *names)
 {
-    (void)module;
     if (n != 1)
         return PyErr_Format(PyExc_TypeError, "span takes one name, not %zd", n);
     Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
@@ -176,16 +171,13 @@ static inline void leave_span(span *of, const void *who)
 
 static PyObject *enter(PyObject *self, PyObject *nothing)
 {
-    (void)nothing;
     if (__builtin_expect(tare__gate_now() != 0, 1))
         enter_span(self, who_enters((span *)self));
-    Py_INCREF(self);
-    return self;
+    return Py_NewRef(self);
 }
 
 static PyObject *leave(PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
-    (void)arguments, (void)n;
     span *of = (span *)self;
     if (__builtin_expect(tare__gate_now() != 0, 1))
         leave_span(of, who_leaves(of));
@@ -208,7 +200,6 @@ PyDoc_STRVAR(begin_doc, "begin(span)\n--\n\n"
                         "    tare.end(load)\n");
 static PyObject *begin(PyObject *module, PyObject *of)
 {
-    (void)module;
     if (!is_span(of, "begin"))
         return NULL;
     if (tare__gate_now() != 0)
@@ -219,7 +210,6 @@ static PyObject *begin(PyObject *module, PyObject *of)
 PyDoc_STRVAR(end_doc, "end(span)\n--\n\nEnds a span begun by tare.begin.\n\n    tare.end(load)\n");
 static PyObject *end(PyObject *module, PyObject *of)
 {
-    (void)module;
     if (!is_span(of, "end"))
         return NULL;
     if (tare__gate_now() != 0)
@@ -229,11 +219,12 @@ static PyObject *end(PyObject *module, PyObject *of)
 
 /* ---- as a decorator: the wrapper is Python's, made by the package ------------------------------------------ */
 
-static PyObject *decorate(PyObject *self, PyObject *arguments, PyObject *named)
+PyObject *tare__py_decorate(PyObject *self, PyObject *arguments, PyObject *named)
 {
     PyObject *function;
     static char *words[] = {"function", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "O:span", words, &function))
+    const char *format = Py_TYPE(self) == &span_type ? "O:span" : "O:block";
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, format, words, &function))
         return NULL;
     PyObject *package = PyImport_ImportModule("tare._wrap");
     PyObject *made = package ? PyObject_CallMethod(package, "wrap", "OO", self, function) : NULL;
@@ -246,23 +237,15 @@ static PyObject *show(PyObject *self)
     return PyUnicode_FromFormat("tare.span(%R)", ((span *)self)->name);
 }
 
-static PyObject *name_of(PyObject *self, void *closure)
-{
-    (void)closure;
-    PyObject *name = ((span *)self)->name;
-    Py_INCREF(name);
-    return name;
-}
-
 static PyMethodDef methods[] = {
     {"__enter__", enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))leave, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-static PyGetSetDef members[] = {
-    {"name", name_of, NULL, "the name shown in reports", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+static PyMemberDef members[] = {
+    {"name", T_OBJECT, offsetof(span, name), READONLY, "the name shown in reports"},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyTypeObject span_type = {
@@ -272,10 +255,10 @@ static PyTypeObject span_type = {
     .tp_basicsize = sizeof(span),
     .tp_dealloc = drop,
     .tp_repr = show,
-    .tp_call = decorate,
+    .tp_call = tare__py_decorate,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
-    .tp_getset = members,
+    .tp_members = members,
 };
 
 static PyMethodDef functions[] = {
@@ -285,14 +268,10 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_spans(PyObject *module)
+static int prepare(PyObject *module)
 {
-    if (PyType_Ready(&span_type) || !(kept = PyDict_New()))
-        return -1;
-    Py_INCREF(&span_type);
-    if (PyModule_AddObject(module, "Span", (PyObject *)&span_type)) {
-        Py_DECREF(&span_type);
-        return -1;
-    }
-    return PyModule_AddFunctions(module, functions);
+    kept = PyDict_New();
+    return kept ? 0 : -1;
 }
+
+const tare__py_part tare__py_part_spans = {.type = &span_type, .functions = functions, .prepare = prepare};

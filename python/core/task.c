@@ -252,11 +252,12 @@ bool tare__py_task_end(tare__py_task *task, tare_site *site, const void *who)
     return !tare__py_stack_has(site) && end_elsewhere(site, who, ANY);
 }
 
-int tare__py_add_tasks(PyObject *module)
+static int prepare(PyObject *module)
 {
-    (void)module;
     /* Ids of other processes of the run must differ. */
     atomic_store(&last_id, (uint64_t)getpid() << 40);
     state = PyContextVar_New("tare", NULL);
-    return state && PyType_Ready(&task_type) == 0 ? 0 : -1;
+    return state ? 0 : -1;
 }
+
+const tare__py_part tare__py_part_tasks = {.inner_type = &task_type, .prepare = prepare};

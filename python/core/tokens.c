@@ -14,7 +14,6 @@ typedef struct tokens {
 
 static PyObject *start(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     tokens *self = (tokens *)object;
     self->lost = 0;
     self->n = 1;
@@ -24,7 +23,6 @@ static PyObject *start(PyObject *object, PyObject *nothing)
 
 static PyObject *put(PyObject *object, PyObject *value)
 {
-    (void)value;
     tokens *self = (tokens *)object;
     if (self->n < self->room)
         self->at[self->n++] = tare__py_clock_ns();
@@ -35,13 +33,11 @@ static PyObject *put(PyObject *object, PyObject *value)
 
 static PyObject *end(PyObject *self, PyObject *nothing)
 {
-    (void)self, (void)nothing;
     Py_RETURN_NONE;
 }
 
 static PyObject *seconds(PyObject *object, PyObject *nothing)
 {
-    (void)nothing;
     const tokens *self = (const tokens *)object;
     size_t n = self->n ? self->n - 1 : 0;
     PyObject *list = PyList_New((Py_ssize_t)n);
@@ -53,12 +49,6 @@ static PyObject *seconds(PyObject *object, PyObject *nothing)
             Py_CLEAR(list);
     }
     return list;
-}
-
-static PyObject *lost(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyLong_FromSize_t(((tokens *)self)->lost);
 }
 
 static PyObject *construct(PyTypeObject *type, PyObject *arguments, PyObject *named)
@@ -95,9 +85,9 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyGetSetDef members[] = {
-    {"lost", lost, NULL, "calls of put() dropped for lack of space", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+static PyMemberDef members[] = {
+    {"lost", T_PYSSIZET, offsetof(tokens, lost), READONLY, "calls of put() dropped for lack of space"},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyTypeObject tokens_type = {
@@ -108,18 +98,8 @@ static PyTypeObject tokens_type = {
     .tp_dealloc = drop,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
-    .tp_getset = members,
+    .tp_members = members,
     .tp_new = construct,
 };
 
-int tare__py_add_tokens(PyObject *module)
-{
-    if (PyType_Ready(&tokens_type))
-        return -1;
-    Py_INCREF(&tokens_type);
-    if (PyModule_AddObject(module, "TokenTimes", (PyObject *)&tokens_type)) {
-        Py_DECREF(&tokens_type);
-        return -1;
-    }
-    return 0;
-}
+const tare__py_part tare__py_part_tokens = {.type = &tokens_type};

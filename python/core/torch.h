@@ -140,14 +140,4 @@ void tare__torch_quiet_end(torch_quiet quiet);
 PyObject *tare__torch_attribute(PyObject *object, const char *name);
 PyObject *tare__torch_held(PyObject *object, const char *name); /* of the object, else of its type; no method is run */
 
-/* Each adds one file's types and functions to the module. 0, or -1 with an exception. */
-int tare__py_add_torch_steps(PyObject *module);
-int tare__py_add_torch_rounds(PyObject *module);
-int tare__py_add_torch_around(PyObject *module);
-int tare__py_add_torch_lines(PyObject *module);
-int tare__py_add_torch_graph(PyObject *module);
-int tare__py_add_torch_modules(PyObject *module);
-int tare__py_add_torch_quiet(PyObject *module);
-int tare__py_add_torch_alive(PyObject *module);
-
 #endif

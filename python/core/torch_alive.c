@@ -31,7 +31,6 @@ static PyObject *key_of(PyObject *reference)
 
 static PyObject *optimizer_gone(PyObject *self, PyObject *reference)
 {
-    (void)self;
     PyObject *key = key_of(reference);
     n_stepped = 0; /* another one may get its address; those that still step are noted again */
     if (key && PyDict_DelItem(optimizers, key) == 0)
@@ -43,7 +42,6 @@ static PyObject *optimizer_gone(PyObject *self, PyObject *reference)
 
 static PyObject *model_gone(PyObject *self, PyObject *reference)
 {
-    (void)self;
     PyObject *key = key_of(reference);
     PyObject *held = key ? PyDict_GetItemWithError(models, key) : NULL; /* borrowed */
     PyObject *parts = held ? PyTuple_GET_ITEM(held, 1) : NULL;
@@ -77,7 +75,6 @@ static int hold(PyObject *all, PyMethodDef *callback, PyObject *object, PyObject
 
 static PyObject *optimizer_made(PyObject *self, PyObject *optimizer)
 {
-    (void)self;
     if (hold(optimizers, &callbacks[0], optimizer, Py_None))
         return NULL;
     tare__torch_optimizers_exist((unsigned)PyDict_Size(optimizers));
@@ -87,7 +84,6 @@ static PyObject *optimizer_made(PyObject *self, PyObject *optimizer)
 
 static PyObject *optimizers_stepped(PyObject *self, PyObject *nothing)
 {
-    (void)self, (void)nothing;
     PyObject *list = PyList_New(0), *all = PyDict_Values(optimizers);
     for (Py_ssize_t i = 0; list && all && i < PyList_GET_SIZE(all); i++) {
         PyObject *optimizer = PyObject_CallNoArgs(PyTuple_GET_ITEM(PyList_GET_ITEM(all, i), 0));
@@ -103,7 +99,6 @@ static PyObject *optimizers_stepped(PyObject *self, PyObject *nothing)
 
 static PyObject *model_named(PyObject *self, PyObject *arguments)
 {
-    (void)self;
     PyObject *model, *parts;
     if (!PyArg_ParseTuple(arguments, "OO!:torch_model_named", &model, &PyList_Type, &parts) ||
         hold(models, &callbacks[1], model, parts))
@@ -121,9 +116,11 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_torch_alive(PyObject *module)
+static int prepare(PyObject *module)
 {
     optimizers = PyDict_New();
     models = PyDict_New();
-    return optimizers && models ? PyModule_AddFunctions(module, functions) : -1;
+    return optimizers && models ? 0 : -1;
 }
+
+const tare__py_part tare__py_part_torch_alive = {.functions = functions, .prepare = prepare};

@@ -99,8 +99,7 @@ static PyObject *call_index(around *self, PyObject *const *words, size_t n, PyOb
 static double samples_in(PyObject *batch, int depth)
 {
     if (PyTuple_Check(batch) || PyList_Check(batch)) {
-        PyObject *first =
-            depth && PySequence_Fast_GET_SIZE(batch) ? PySequence_Fast_GET_ITEM(batch, 0) : NULL;
+        PyObject *first = depth && PySequence_Fast_GET_SIZE(batch) ? PySequence_Fast_GET_ITEM(batch, 0) : NULL;
         return first ? samples_in(first, depth - 1) : -1;
     }
     if (PyDict_Check(batch)) {
@@ -193,7 +192,6 @@ bool tare__torch_loads_aside;
 
 static PyObject *loads_aside(PyObject *module, PyObject *yes)
 {
-    (void)module;
     tare__torch_loads_aside = yes == Py_True;
     Py_RETURN_NONE;
 }
@@ -297,7 +295,6 @@ static PyObject *call_closure(around *self, PyObject *const *words, size_t n, Py
 /* With a closure, the phase begins after its first call: an optimizer that takes one calls it first. */
 static PyObject *optimizer_begin(PyObject *module, PyObject *const *words, Py_ssize_t n)
 {
-    (void)module;
     if (scaling)
         Py_RETURN_NONE;
     if (tare__torch_phase_now() == OPTIMIZER)
@@ -311,7 +308,6 @@ static PyObject *optimizer_begin(PyObject *module, PyObject *const *words, Py_ss
 
 static PyObject *optimizer_end(PyObject *module, PyObject *const *words, Py_ssize_t n)
 {
-    (void)module;
     if (scaling)
         Py_RETURN_NONE;
     closing = false;
@@ -493,10 +489,8 @@ static void tell(PyObject *whom, PyObject *const *words, size_t n, PyObject *nam
     torch_quiet quiet = tare__torch_quiet_begin();
     Py_ssize_t plain = PyVectorcall_NARGS(n), named = names ? PyTuple_GET_SIZE(names) : 0;
     PyObject *tuple = PyTuple_New(plain), *dict = PyDict_New(), *answer = NULL;
-    for (Py_ssize_t i = 0; tuple && i < plain; i++) {
-        Py_INCREF(words[i]);
-        PyTuple_SET_ITEM(tuple, i, words[i]);
-    }
+    for (Py_ssize_t i = 0; tuple && i < plain; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(words[i]));
     for (Py_ssize_t i = 0; dict && i < named; i++)
         if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i), words[plain + i]))
             Py_CLEAR(dict);
@@ -534,7 +528,6 @@ static PyObject *vectorcall(PyObject *object, PyObject *const *words, size_t n, 
 
 static PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named)
 {
-    (void)named;
     PyObject *function, *before = Py_None, *after = Py_None;
     const char *role;
     if (!PyArg_ParseTuple(arguments, "Os|OO:TorchAround", &function, &role, &before, &after))
@@ -545,16 +538,11 @@ static PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named)
         Py_XDECREF(self);
         return NULL;
     }
-    Py_INCREF(function);
-    self->function = function;
-    if (before != Py_None) {
-        Py_INCREF(before);
-        self->before = before;
-    }
-    if (after != Py_None) {
-        Py_INCREF(after);
-        self->after = after;
-    }
+    self->function = Py_NewRef(function);
+    if (before != Py_None)
+        self->before = Py_NewRef(before);
+    if (after != Py_None)
+        self->after = Py_NewRef(after);
     self->role = PyUnicode_AsUTF8(text);
     self->call = call_sync;
     self->vectorcall = vectorcall;
@@ -594,11 +582,8 @@ static void drop(PyObject *object)
 /* As a function in a class: bound to the object. */
 static PyObject *bind(PyObject *self, PyObject *object, PyObject *type)
 {
-    (void)type;
-    if (!object || object == Py_None) {
-        Py_INCREF(self);
-        return self;
-    }
+    if (!object || object == Py_None)
+        return Py_NewRef(self);
     return PyMethod_New(self, object);
 }
 
@@ -622,7 +607,6 @@ static PyObject *show(PyObject *self)
  * have been imported from another module, where only torch's function is found; its own __reduce__ is used. */
 static PyObject *reduce(PyObject *self, PyObject *nothing)
 {
-    (void)nothing;
     PyObject *function = ((around *)self)->function;
     PyObject *how = PyCFunction_Check(function) ? PyObject_CallMethod(function, "__reduce__", NULL) : NULL;
     if (how && PyTuple_Check(how))
@@ -635,14 +619,11 @@ static PyObject *reduce(PyObject *self, PyObject *nothing)
 /* A copy of a function is the function itself. */
 static PyObject *copy(PyObject *self, PyObject *nothing)
 {
-    (void)nothing;
-    Py_INCREF(self);
-    return self;
+    return Py_NewRef(self);
 }
 
 static PyObject *get_class(PyObject *self, void *nothing)
 {
-    (void)nothing;
     return PyObject_GetAttrString(((around *)self)->function, "__class__");
 }
 
@@ -690,14 +671,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_torch_around(PyObject *module)
-{
-    if (PyType_Ready(&around_type))
-        return -1;
-    Py_INCREF(&around_type);
-    if (PyModule_AddObject(module, "TorchAround", (PyObject *)&around_type)) {
-        Py_DECREF(&around_type);
-        return -1;
-    }
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_torch_around = {.type = &around_type, .functions = functions};

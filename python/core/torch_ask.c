@@ -26,8 +26,7 @@ bool tare__torch_is_true(PyObject *object, const char *name, bool otherwise)
 
 void tare__torch_ask_gradients_of(PyObject *is_grad_enabled)
 {
-    Py_INCREF(is_grad_enabled);
-    Py_XSETREF(grad_enabled, is_grad_enabled);
+    Py_XSETREF(grad_enabled, Py_NewRef(is_grad_enabled));
 }
 
 bool tare__torch_gradients(void)

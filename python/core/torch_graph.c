@@ -57,9 +57,7 @@ bool tare__torch_backward_from(PyObject *outputs)
 
 static PyObject *watch(PyObject *module, PyObject *function)
 {
-    (void)module;
-    Py_INCREF(function);
-    Py_XSETREF(callback, function);
+    Py_XSETREF(callback, Py_NewRef(function));
     Py_RETURN_NONE;
 }
 
@@ -70,7 +68,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_torch_graph(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_torch_graph = {.functions = functions};

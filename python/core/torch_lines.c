@@ -95,8 +95,7 @@ static uint32_t n_sites;
 
 static bool is_site(const tare_site *site, const char *name, const torch_line *line)
 {
-    return site->line == (uint32_t)line->line && strcmp(site->name, name) == 0 &&
-           strcmp(site->file, line->file) == 0;
+    return site->line == (uint32_t)line->line && strcmp(site->name, name) == 0 && strcmp(site->file, line->file) == 0;
 }
 
 static tare_site *site_of(const torch_line *line, const char *doing)
@@ -243,7 +242,6 @@ static void count_threads(void)
 
 static int take_sample(void *nothing)
 {
-    (void)nothing;
     int saved_errno = errno;
     torch_raised raised = tare__torch_put_aside();
     torch_line line;
@@ -280,7 +278,6 @@ PyDoc_STRVAR(start_doc,
              "below the folder `library` are not the program's own.");
 static PyObject *start(PyObject *module, PyObject *folder)
 {
-    (void)module;
     copy_text(folder, library, sizeof library);
     if (ticking == getpid())
         Py_RETURN_NONE;
@@ -301,7 +298,6 @@ static PyObject *start(PyObject *module, PyObject *folder)
 
 static PyObject *stop(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     if (ticking != getpid())
         Py_RETURN_NONE;
     atomic_store(&ends, true);
@@ -318,7 +314,6 @@ PyDoc_STRVAR(here_doc,
              "code; None: there is none.");
 static PyObject *here(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     torch_line line;
     if (!tare__torch_line_here(&line))
         Py_RETURN_NONE;
@@ -332,7 +327,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_torch_lines(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_torch_lines = {.functions = functions};

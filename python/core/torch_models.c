@@ -33,10 +33,8 @@ bool tare__torch_keep_model(PyObject *module)
     PyErr_Clear();
     if (!weak)
         return false;
-    if (!tare__torch_has_trained(module)) {
-        Py_INCREF(weak);
-        Py_XSETREF(models[n_models++ % MODELS_MAX], weak);
-    }
+    if (!tare__torch_has_trained(module))
+        Py_XSETREF(models[n_models++ % MODELS_MAX], Py_NewRef(weak));
     Py_XSETREF(last, weak);
     return true;
 }

@@ -38,7 +38,6 @@ static calls *make_calls(void)
     return mine;
 }
 
-
 static PyObject
     *name_parts; /* name_parts(module): calls torch_module_named for it and all below; NULL: no names */
 static PyObject *named; /* address to capsule of a site */
@@ -74,7 +73,6 @@ static tare_site *site_of(PyObject *module, bool outermost)
 /* True: torch_forward_end has to follow. */
 static PyObject *forward_begin(PyObject *self, PyObject *module)
 {
-    (void)self;
     torch_phase now = tare__torch_phase_now();
     bool outermost = now == NO_PHASE || now == OPTIMIZER;
     if (__builtin_expect(!outermost && !name_parts, 1))
@@ -99,7 +97,6 @@ static PyObject *forward_begin(PyObject *self, PyObject *module)
 
 static PyObject *forward_end(PyObject *self, PyObject *nothing)
 {
-    (void)self, (void)nothing;
     if (mine && mine->depth) {
         open_call call = mine->open[--mine->depth];
         if (call.site)
@@ -114,9 +111,7 @@ static PyObject *forward_end(PyObject *self, PyObject *nothing)
 
 static PyObject *watch(PyObject *self, PyObject *function)
 {
-    (void)self;
-    Py_INCREF(function);
-    Py_XSETREF(name_parts, function);
+    Py_XSETREF(name_parts, Py_NewRef(function));
     Py_RETURN_NONE;
 }
 
@@ -131,7 +126,6 @@ static void free_site(PyObject *capsule)
 /* A path that is requested again keeps its site: it may be open. */
 static PyObject *name_module(PyObject *self, PyObject *arguments)
 {
-    (void)self;
     PyObject *module;
     const char *path;
     if (!PyArg_ParseTuple(arguments, "Os:torch_module_named", &module, &path))
@@ -176,8 +170,10 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_torch_modules(PyObject *module)
+static int prepare(PyObject *module)
 {
     named = PyDict_New();
-    return named ? PyModule_AddFunctions(module, functions) : -1;
+    return named ? 0 : -1;
 }
+
+const tare__py_part tare__py_part_torch_modules = {.functions = functions, .prepare = prepare};

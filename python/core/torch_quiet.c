@@ -68,15 +68,12 @@ PyObject *tare__torch_held(PyObject *object, const char *name)
 
 static PyObject *use(PyObject *module, PyObject *type)
 {
-    (void)module;
-    Py_INCREF(type);
-    Py_XSETREF(no_overrides, type);
+    Py_XSETREF(no_overrides, Py_NewRef(type));
     Py_RETURN_NONE;
 }
 
 static PyObject *dict_of(PyObject *module, PyObject *object)
 {
-    (void)module;
     PyObject *held = PyType_Check(object) ? NULL : PyObject_GenericGetDict(object, NULL);
     PyErr_Clear();
     if (held && PyDict_Check(held))
@@ -93,7 +90,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_torch_quiet(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_torch_quiet = {.functions = functions};

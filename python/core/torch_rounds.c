@@ -225,16 +225,12 @@ bool tare__torch_round_stepped(const void *address, bool fed)
 /* ---- for Python ------------------------------------------------------------------------------------------ */
 static PyObject *use(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *where, *compare, *changed;
     if (!PyArg_ParseTuple(arguments, "OOO:torch_loops", &where, &compare, &changed))
         return NULL;
-    Py_INCREF(where);
-    Py_INCREF(compare);
-    Py_INCREF(changed);
-    Py_XSETREF(rounds.where, where);
-    Py_XSETREF(rounds.compare, compare);
-    Py_XSETREF(rounds.changed, changed);
+    Py_XSETREF(rounds.where, Py_NewRef(where));
+    Py_XSETREF(rounds.compare, Py_NewRef(compare));
+    Py_XSETREF(rounds.changed, Py_NewRef(changed));
     Py_RETURN_NONE;
 }
 
@@ -245,7 +241,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_torch_rounds(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_torch_rounds = {.functions = functions};

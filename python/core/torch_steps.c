@@ -226,7 +226,6 @@ static void span_has_begun(void)
 
 static void span_ended(const tare_site *site)
 {
-    (void)site;
     if (!is_mine() || !loop.due || tare__py_stack_top() != &step_site)
         return;
     end_step();
@@ -327,7 +326,6 @@ static void close_left_guess(void)
 /* No more batches will be requested: the loop has ended, or was left in the middle. */
 static PyObject *loop_left(PyObject *module, PyObject *weak)
 {
-    (void)module;
     if (ours() && weak == loop.guess)
         drop_guess();
     else if (ours() && weak == loop.epoch_iterator)
@@ -355,8 +353,7 @@ static PyObject *watched(PyObject *iterator)
 
 static void take_loader(PyObject *iterator, PyObject *loader)
 {
-    Py_XINCREF(loader);
-    Py_XSETREF(loop.epoch_loader, loader);
+    Py_XSETREF(loop.epoch_loader, Py_XNewRef(loader));
     Py_XSETREF(loop.epoch_iterator, watched(iterator));
 }
 
@@ -663,7 +660,6 @@ PyDoc_STRVAR(setup_doc,
              "Starts inferring steps and epochs. to_step: -1 for no end; every_epochs: 0 for all.");
 static PyObject *setup(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *grad_enabled;
     unsigned long long from, every;
     long long to;
@@ -680,22 +676,18 @@ static PyObject *setup(PyObject *module, PyObject *arguments)
 
 static PyObject *on_training(PyObject *module, PyObject *function)
 {
-    (void)module;
-    Py_INCREF(function);
-    Py_XSETREF(loop.on_training, function);
+    Py_XSETREF(loop.on_training, Py_NewRef(function));
     Py_RETURN_NONE;
 }
 
 static PyObject *counts(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     return Py_BuildValue("KK", (unsigned long long)loop.steps, (unsigned long long)loop.epochs);
 }
 
 /* The counts are recorded at the end, if only a part was recorded. */
 static PyObject *finish(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     if (!ours())
         Py_RETURN_NONE;
     tare__torch_phase_end_all();
@@ -742,7 +734,6 @@ bool tare__torch_uncounted(void)
 
 static PyObject *count_samples(PyObject *module, PyObject *object)
 {
-    (void)module;
     int yes = PyObject_IsTrue(object);
     if (yes < 0)
         return NULL;
@@ -752,7 +743,6 @@ static PyObject *count_samples(PyObject *module, PyObject *object)
 
 static PyObject *hand_over(PyObject *module, PyObject *object)
 {
-    (void)module;
     int yes = PyObject_IsTrue(object);
     if (yes < 0)
         return NULL;
@@ -766,7 +756,6 @@ static PyObject *hand_over(PyObject *module, PyObject *object)
 /* A child of the training process: a loader's worker, or an independent program. */
 static PyObject *forked(PyObject *module, PyObject *nothing)
 {
-    (void)module, (void)nothing;
     tare__torch_phases_forked();
     tare__torch_window_resume();
     tare__torch_window_set(0, UINT64_MAX, 0);
@@ -794,7 +783,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_torch_steps(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_torch_steps = {.functions = functions};

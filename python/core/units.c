@@ -9,7 +9,6 @@ PyDoc_STRVAR(unit_doc, "unit(value, unit='')\n--\n\n"
                        "any other unit as a count with that unit. n/a for a missing value.");
 static PyObject *write_unit(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *given;
     const char *unit = "";
     char out[TARE__VALUE_BYTES];
@@ -26,7 +25,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int tare__py_add_units(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}
+const tare__py_part tare__py_part_units = {.functions = functions};

@@ -75,7 +75,6 @@ static PyObject *model_json(PyObject *module, PyObject *arguments)
     char error[TARE_ENGINE_ERROR] = "";
     tare_engine_model_options options = {0};
     tare_engine_input *inputs = NULL;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "O&LO!", PyUnicode_FSConverter, &path, &batch, &PyList_Type, &list))
         return NULL;
     given *all = take_inputs(list, &inputs, &options.n_inputs);
@@ -101,9 +100,7 @@ static int add_tensor(void *list, const tare_engine_tensor *tensor)
         PyList_SET_ITEM(shape, (Py_ssize_t)i, PyLong_FromLongLong(tensor->dims[i]));
     if (shape)
         row = Py_BuildValue("szNy#", tensor->name, tensor->type, shape, tensor->data, (Py_ssize_t)tensor->bytes);
-    int failed = !row || PyList_Append(list, row) != 0;
-    Py_XDECREF(row);
-    return failed ? RAISED : 0;
+    return tare__py_append(list, row) ? RAISED : 0;
 }
 
 static PyObject *model_inputs(PyObject *module, PyObject *arguments)
@@ -112,7 +109,6 @@ static PyObject *model_inputs(PyObject *module, PyObject *arguments)
     long long batch;
     unsigned long long seed;
     char error[TARE_ENGINE_ERROR] = "";
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "O&LK", PyUnicode_FSConverter, &path, &batch, &seed))
         return NULL;
     made = PyList_New(0);
@@ -129,7 +125,6 @@ static PyObject *model_half(PyObject *module, PyObject *arguments)
 {
     PyObject *path = NULL, *out = NULL, *done = NULL;
     char error[TARE_ENGINE_ERROR] = "";
-    (void)module;
     if (PyArg_ParseTuple(arguments, "O&O&", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &out)) {
         Py_INCREF(Py_None);
         done = finish(tare_engine_model_half(PyBytes_AS_STRING(path), PyBytes_AS_STRING(out), error), error, Py_None);
@@ -148,16 +143,13 @@ static int add_node(void *list, const tare_engine_node *node)
         row = Py_BuildValue("{szszszszsKsNsd}", "name", node->name, "op", node->op, "provider", node->provider, "type",
                             node->type, "calls", (unsigned long long)node->calls, "run_ns", times, "output_bytes",
                             node->output_bytes);
-    int failed = !row || PyList_Append(list, row) != 0;
-    Py_XDECREF(row);
-    return failed ? RAISED : 0;
+    return tare__py_append(list, row) ? RAISED : 0;
 }
 
 static PyObject *runtime_profile(PyObject *module, PyObject *given_path)
 {
     PyObject *path, *nodes;
     char error[TARE_ENGINE_ERROR] = "";
-    (void)module;
     if (!PyUnicode_FSConverter(given_path, &path))
         return NULL;
     nodes = PyList_New(0);
@@ -167,15 +159,10 @@ static PyObject *runtime_profile(PyObject *module, PyObject *given_path)
     return nodes;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef tare__py_models_functions[] = {
     {"model_json", model_json, METH_VARARGS, "The cost of a model, for a batch and [(input, shape, values)], as JSON."},
     {"model_inputs", model_inputs, METH_VARARGS, "Generated inputs: (name, type, shape, bytes) of each."},
     {"model_half", model_half, METH_VARARGS, "Writes a model in half precision."},
     {"runtime_profile", runtime_profile, METH_O, "Nodes of a profile that ONNX Runtime wrote, without its first run."},
     {NULL, NULL, 0, NULL},
 };
-
-int tare__py_add_models(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

@@ -44,12 +44,9 @@ static PyObject *list_at(const struct ArrowSchema *schema, const struct ArrowArr
 static PyObject *struct_at(const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t at)
 {
     PyObject *row = PyDict_New();
-    for (int64_t i = 0; row && i < schema->n_children; i++) {
-        PyObject *value = value_at(schema->children[i], array->children[i], at);
-        if (!value || PyDict_SetItemString(row, schema->children[i]->name, value) != 0)
+    for (int64_t i = 0; row && i < schema->n_children; i++)
+        if (tare__py_put(row, schema->children[i]->name, value_at(schema->children[i], array->children[i], at)))
             Py_CLEAR(row);
-        Py_XDECREF(value);
-    }
     return row;
 }
 
@@ -237,10 +234,8 @@ static PyObject *emit_files(PyObject *self, PyObject *name)
     PyObject *made = status ? tare__py_raise_for(status, error) : PyDict_New();
     for (size_t i = 0; made && i < to.n_parts; i++) {
         size_t from = to.parts[i].from, end = i + 1 < to.n_parts ? to.parts[i + 1].from : to.length;
-        PyObject *data = PyBytes_FromStringAndSize(to.data + from, (Py_ssize_t)(end - from));
-        if (!data || PyDict_SetItemString(made, to.parts[i].name, data) != 0)
+        if (tare__py_put(made, to.parts[i].name, PyBytes_FromStringAndSize(to.data + from, (Py_ssize_t)(end - from))))
             Py_CLEAR(made);
-        Py_XDECREF(data);
     }
     free_output(&to);
     return made;
@@ -309,7 +304,6 @@ static PyObject *open_trace(PyObject *module, PyObject *arguments)
 
 static PyObject *import_trace(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *input = NULL, *made = NULL;
     char error[TARE_ENGINE_ERROR] = "";
     int status;
@@ -331,7 +325,6 @@ static PyObject *import_trace(PyObject *module, PyObject *arguments)
 /* ---- figures ------------------------------------------------------------------------------------------ */
 static PyObject *read_figures(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     const char *json, *name;
     Py_ssize_t bytes;
     char error[TARE_ENGINE_ERROR] = "";
@@ -343,8 +336,6 @@ static PyObject *read_figures(PyObject *module, PyObject *arguments)
 
 static PyObject *read_machine(PyObject *module, PyObject *none)
 {
-    (void)module;
-    (void)none;
     char error[TARE_ENGINE_ERROR] = "";
     output to = {0};
     return take_output(tare_engine_machine(write_output, &to, error), error, &to);
@@ -371,7 +362,6 @@ static int read_gates(PyObject *given, tare_engine_gate **gates)
 
 static PyObject *check_figures(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     const char *base, *head;
     Py_ssize_t base_bytes, head_bytes;
     double share;
@@ -400,7 +390,6 @@ static PyObject *read_limit(PyObject *module, PyObject *arguments)
     const char *threshold, *unit;
     char written[TARE_ENGINE_UNIT], error[TARE_ENGINE_ERROR] = "";
     double value;
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "ss:limit", &threshold, &unit))
         return NULL;
     int status = tare_engine_limit(threshold, unit, &value, written, error);
@@ -425,11 +414,8 @@ static int add_names(PyObject *module)
     PyObject *tables = PyList_New(0), *singles = PyList_New(0);
     const char *name;
     int failed = !tables || !singles;
-    for (size_t i = 0; !failed && (name = tare_engine_table(i)); i++) {
-        PyObject *text = PyUnicode_FromString(name);
-        failed = !text || PyList_Append(tare_engine_is_single(name) ? singles : tables, text) != 0;
-        Py_XDECREF(text);
-    }
+    for (size_t i = 0; !failed && (name = tare_engine_table(i)); i++)
+        failed = tare__py_append(tare_engine_is_single(name) ? singles : tables, PyUnicode_FromString(name));
     failed = failed || PyObject_SetAttrString(module, "TABLES", tables) != 0 ||
              PyObject_SetAttrString(module, "SINGLES", singles) != 0;
     Py_XDECREF(tables);
@@ -444,7 +430,9 @@ PyMODINIT_FUNC PyInit__engine(void)
 {
     PyObject *module = PyModule_Create(&definition), *type = module ? PyType_FromSpec(&spec) : NULL;
     if (!type || PyObject_SetAttrString(module, "Reading", type) != 0 || add_names(module) != 0 ||
-        tare__py_add_models(module) != 0 || tare__py_add_page(module) != 0 || tare__py_add_samples(module) != 0)
+        PyModule_AddFunctions(module, tare__py_models_functions) ||
+        PyModule_AddFunctions(module, tare__py_page_functions) ||
+        PyModule_AddFunctions(module, tare__py_samples_functions))
         Py_CLEAR(module);
     Py_XDECREF(type);
     return module;

@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "../core/read_numbers.h"
 #include "engine/tare_engine.h"
 #include "tare.h"
 
@@ -14,9 +15,6 @@ PyObject *tare__py_raise_for(int status, const char *sentence);
 /* A tare_engine_write that appends to a list; and its pieces as one, which takes the list. */
 int tare__py_add_piece(void *list, const void *data, size_t bytes);
 PyObject *tare__py_joined(PyObject *pieces);
-/* 0, or -1 with an exception. */
-int tare__py_add_models(PyObject *module);
-int tare__py_add_page(PyObject *module);
-int tare__py_add_samples(PyObject *module);
+extern PyMethodDef tare__py_models_functions[], tare__py_page_functions[], tare__py_samples_functions[];
 
 #endif

@@ -6,10 +6,7 @@
 
 int tare__py_add_piece(void *list, const void *data, size_t bytes)
 {
-    PyObject *piece = PyBytes_FromStringAndSize(data, (Py_ssize_t)bytes);
-    int failed = !piece || PyList_Append(list, piece) != 0;
-    Py_XDECREF(piece);
-    return failed ? TARE_E_MEMORY : 0;
+    return tare__py_append(list, PyBytes_FromStringAndSize(data, (Py_ssize_t)bytes)) ? TARE_E_MEMORY : 0;
 }
 
 PyObject *tare__py_joined(PyObject *pieces)
@@ -82,7 +79,6 @@ static PyObject *page(PyObject *module, PyObject *arguments)
     const char *title, *lead;
     PyObject *list, *pieces = NULL;
     char error[TARE_ENGINE_ERROR] = "";
-    (void)module;
     if (!PyArg_ParseTuple(arguments, "ssO!:page", &title, &lead, &PyList_Type, &list))
         return NULL;
     size_t n = (size_t)PyList_GET_SIZE(list), taken = 0;
@@ -104,13 +100,8 @@ static PyObject *page(PyObject *module, PyObject *arguments)
     return pieces ? tare__py_joined(pieces) : NULL;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef tare__py_page_functions[] = {
     {"page", page, METH_VARARGS,
      "A page: its title, a line below it, and [(kind, title, note, columns, cells, x, y, z)]."},
     {NULL, NULL, 0, NULL},
 };
-
-int tare__py_add_page(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

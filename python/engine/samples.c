@@ -2,7 +2,6 @@
  * outliers, changes, trend. Computed by the engine's own functions.
  * Any thread, attached to the interpreter. Must not know what was measured. */
 #include "module.h"
-#include "../core/read_numbers.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -27,7 +26,6 @@ static bool read_numbers(PyObject *sequence, numbers *out)
 PyDoc_STRVAR(outliers_doc, "outliers(numbers)\n--\n\n(mild, severe): how many there are, by Tukey's fences.");
 static PyObject *outliers(PyObject *module, PyObject *sequence)
 {
-    (void)module;
     numbers of = {NULL, 0};
     if (!read_numbers(sequence, &of))
         return NULL;
@@ -47,7 +45,6 @@ PyDoc_STRVAR(changes_doc, "change_points(numbers, p=0.01, magnitude=0.0)\n--\n\n
                           "[(index of the first number on the new level, level before, level after, p)].");
 static PyObject *change_points(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     numbers of = {NULL, 0};
     PyObject *sequence;
     tare__change_options options = {.p = 0.01};
@@ -103,7 +100,6 @@ PyDoc_STRVAR(decide_doc,
              "floor, the one of the unit: 1 us of 'ns', 1 MiB of 'bytes'.");
 static PyObject *decide(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    (void)module;
     static char *names[] = {"base", "head", "better", "gate", "floor", "exact", "unit", NULL};
     PyObject *first, *second;
     const char *word = "lower";
@@ -161,7 +157,6 @@ PyDoc_STRVAR(trend_doc,
              "its 95 % interval (NaN below 6 points), and R squared of the least-squares line.");
 static PyObject *trend(PyObject *module, PyObject *arguments)
 {
-    (void)module;
     PyObject *xs, *ys;
     size_t n, m;
     if (!PyArg_ParseTuple(arguments, "OO:trend", &xs, &ys))
@@ -173,15 +168,10 @@ static PyObject *trend(PyObject *module, PyObject *arguments)
     return made;
 }
 
-static PyMethodDef functions[] = {
+PyMethodDef tare__py_samples_functions[] = {
     {"decide", (PyCFunction)(void (*)(void))decide, METH_VARARGS | METH_KEYWORDS, decide_doc},
     {"outliers", outliers, METH_O, outliers_doc},
     {"change_points", change_points, METH_VARARGS, changes_doc},
     {"trend", trend, METH_VARARGS, trend_doc},
     {NULL, NULL, 0, NULL},
 };
-
-int tare__py_add_samples(PyObject *module)
-{
-    return PyModule_AddFunctions(module, functions);
-}

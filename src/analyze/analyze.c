@@ -74,7 +74,7 @@ static int make_tables(work *work, tare__analysis *analysis)
         status = tables[i](work, analysis);
     if (!status)
         tare__analyze_roofline(analysis);
-    return status;
+    return tare__arena_failed(analysis->arena) ? TARE_E_MEMORY : status;
 }
 
 /* The first note reports contradictory figures, so that users need not find them by inspection. */
@@ -91,15 +91,14 @@ static int tell_contradictions(tare__analysis *analysis)
              found.n == 1 ? "figure contradicts another" : "figures contradict others", found.first,
              run->damaged_blocks ? "the file is damaged"
                                  : "this is a bug in Tare or in the program that wrote the file; please report it");
-    const char *kept = tare__arena_copy(analysis->arena, text, strlen(text));
-    if (!notes || !kept)
+    if (!notes)
         return TARE_E_MEMORY;
-    notes[0] = kept;
+    notes[0] = copied(analysis->arena, text);
     for (size_t i = 0; i < run->n_notes; i++)
         notes[i + 1] = run->notes[i];
     run->notes = notes;
     run->n_notes++;
-    return 0;
+    return tare__arena_failed(analysis->arena) ? TARE_E_MEMORY : 0;
 }
 
 /* ---- steady state -------------------------------------------------------------------------------- */

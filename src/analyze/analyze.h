@@ -634,8 +634,7 @@ typedef struct tare__timeline {
 } tare__timeline;
 
 /* Reads the whole trace (rewinding it), memory bounded by `boxes_max`. 0 or a status with a sentence. */
-int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__timeline **timeline,
-                           tare__error *error);
+int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__timeline **timeline, tare__error *error);
 void tare__timeline_free(tare__timeline *timeline); /* NULL is fine */
 /* The innermost box at an instant on the lane that is busiest then; row is TARE__NO_ROW. */
 tare__open_at tare__timeline_open_at(const tare__timeline *timeline, double at_ns);

@@ -46,9 +46,18 @@ typedef struct canons {
 int tare__analyze_load_names(canons *names, const tare__trace *trace);
 void tare__analyze_free_names(canons *names);
 
-static inline const char *copied(tare__arena *arena, const char *text) /* NULL: no text, or out of memory */
+/* NULL for NULL. Out of memory: "", and the arena has failed, which is checked when all tables are made. */
+static inline const char *copied(tare__arena *arena, const char *text)
 {
-    return text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
+    const char *copy = text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
+    return text && !copy ? "" : copy;
+}
+/* Of the text, which is freed. NULL: out of memory. */
+static inline const char *kept(tare__arena *arena, tare__text *text)
+{
+    const char *copy = text->failed ? NULL : tare__arena_copy(arena, text->data ? text->data : "", text->length);
+    tare__text_free(text);
+    return copy;
 }
 
 static inline uint32_t canon_of(const canons *names, uint32_t id)
@@ -569,8 +578,7 @@ int tare__analyze_phase_step(work *work, stream *stream, const frame *frame, uin
 int tare__analyze_phases_table(work *work, tare__analysis *analysis, window *steady);
 
 /* ---- steps ------------------------------------------------------------------------------------------- */
-int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
-                       how_ended how);
+int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now, how_ended how);
 void tare__analyze_step_index(stream *stream, uint32_t depth, double value);
 double tare__analyze_open_index(const stream *stream, uint32_t depth); /* -1: retracted; NaN: not recorded */
 /* Whether the open step at this depth is retracted, as far as known. */

@@ -23,6 +23,7 @@ struct tare__arena {
     char *free_end;
     size_t next_bytes;
     size_t system_bytes;
+    bool failed;
 };
 
 tare__arena *tare__arena_new(void)
@@ -49,6 +50,7 @@ void tare__arena_free(tare__arena *arena)
 static block *add_block(tare__arena *arena, size_t bytes)
 {
     block *fresh = calloc(1, bytes);
+    arena->failed |= !fresh;
     if (!fresh)
         return NULL;
     fresh->bytes = bytes;
@@ -61,6 +63,7 @@ static block *add_block(tare__arena *arena, size_t bytes)
 /* A separate block, so that the rest of the current one is not wasted. */
 static void *take_large(tare__arena *arena, size_t bytes)
 {
+    arena->failed |= bytes > SIZE_MAX - sizeof(block);
     if (bytes > SIZE_MAX - sizeof(block))
         return NULL;
     block *own = add_block(arena, sizeof(block) + bytes);
@@ -112,6 +115,11 @@ void *tare__arena_start(size_t bytes, tare__arena **arena)
         *arena = NULL;
     }
     return object;
+}
+
+bool tare__arena_failed(const tare__arena *arena)
+{
+    return arena->failed;
 }
 
 size_t tare__arena_bytes(const tare__arena *arena)

@@ -23,6 +23,7 @@ typedef struct tare__error {
 
 /* Writes the message and returns `status`, so that a failure is one line. `error` may be NULL. */
 int tare__fail(tare__error *error, int status, const char *format, ...) TARE__PRINTF(3, 4);
+int tare__no_memory(tare__error *error); /* TARE_E_MEMORY */
 
 /* ---- arena: memory freed all at once ---------------------------------------------------------
  * Allocation returns NULL if out of memory; earlier allocations stay valid. */
@@ -33,6 +34,7 @@ void *tare__arena_alloc(tare__arena *arena, size_t bytes);        /* zeroed, 16-
 char *tare__arena_copy(tare__arena *arena, const char *text, size_t length); /* NUL added */
 /* A new arena with one zeroed object in it, which starts the use of it. NULL: no memory, and *arena is NULL. */
 void *tare__arena_start(size_t bytes, tare__arena **arena);
+bool tare__arena_failed(const tare__arena *arena);                 /* memory was asked of it in vain */
 size_t tare__arena_bytes(const tare__arena *arena);               /* taken from the system */
 
 /* ---- arrays that grow: `array` is the address of the pointer. False: out of memory, and nothing changed. -- */
@@ -98,6 +100,8 @@ void tare__text_format(tare__text *text, const char *format, ...) TARE__PRINTF(2
 void tare__text_pad_to(tare__text *text, size_t column); /* spaces up to this display column of the line */
 void tare__text_clear(tare__text *text);                 /* keeps the memory, and `failed` */
 void tare__text_free(tare__text *text);
+/* Frees a text that was made for `whole`, which fails if that did. */
+void tare__text_end(tare__text *text, tare__text *whole);
 
 /* Display columns of UTF-8 text (wide and combining characters counted as a terminal would). Color sequences (ESC [
  * … m) take none; any other control character and any invalid byte takes one. */

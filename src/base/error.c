@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tare.h"
+
 /* Ends a message that did not fit with "…", without a partial character. */
 static void mark_cut(char *text, size_t bytes)
 {
@@ -29,4 +31,9 @@ int tare__fail(tare__error *error, int status, const char *format, ...)
     else if ((size_t)length >= sizeof error->text)
         mark_cut(error->text, sizeof error->text);
     return status;
+}
+
+int tare__no_memory(tare__error *error)
+{
+    return tare__fail(error, TARE_E_MEMORY, "out of memory");
 }

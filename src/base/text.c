@@ -95,6 +95,12 @@ void tare__text_free(tare__text *text)
     *text = (tare__text){0};
 }
 
+void tare__text_end(tare__text *text, tare__text *whole)
+{
+    whole->failed |= text->failed;
+    tare__text_free(text);
+}
+
 /* ---- columns --------------------------------------------------------------------------------------- */
 
 /* Bytes of the color sequence that starts here (ESC [ digits and semicolons m), or 0. */

@@ -15,29 +15,22 @@
 #define ME "tare attach"
 #define KERNEL_THREAD 0x00200000u /* PF_KTHREAD, among the flags of /proc/PID/stat */
 
-enum { ATTACH_FOR, ATTACH_DUMP };
-
-static const tare__cli_option attach_options[] = {
-    TARE__RECORDING_OPTIONS,
-    {"duration", 0, "TIME", "stop after this time (30s, 5m)", ATTACH_FOR},
-    {"dump", 0, NULL, "print the Python call stack of every thread once, and record nothing", ATTACH_DUMP},
-};
-
 typedef struct attach_settings {
     tare__cli_recording recording;
     tare__attach_options attach;
     bool dump;
 } attach_settings;
 
+static const tare__cli_option attach_options[] = {
+    TARE__RECORDING_OPTIONS(attach_settings),
+    {"duration", 0, "TIME", "stop after this time (30s, 5m)", TARE__CLI_TIME(attach_settings, attach.for_ns)},
+    {"dump", 0, NULL, "print the Python call stack of every thread once, and record nothing",
+     TARE__CLI_SETS(attach_settings, dump)},
+};
+
 static int take_attach_option(void *context, int key, const char *argument, tare__error *error)
 {
     attach_settings *settings = context;
-    if (key == ATTACH_DUMP) {
-        settings->dump = true;
-        return 0;
-    }
-    if (key == ATTACH_FOR)
-        return tare__parse_duration(argument, "--duration", &settings->attach.for_ns, error);
     return tare__cli_recording_take(&settings->recording, key, argument, error);
 }
 
@@ -71,8 +64,7 @@ static void copy_settings(attach_settings *settings)
     attach->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 
-static int read_settings(int argc, char **argv, attach_settings *settings, tare__cli_words *words,
-                         tare__error *error)
+static int read_settings(int argc, char **argv, attach_settings *settings, tare__cli_words *words, tare__error *error)
 {
     int status = tare__cli_read(&tare__cli_attach, argc, argv, settings, words, error);
     if (status || words->help)

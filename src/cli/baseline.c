@@ -12,30 +12,17 @@
 
 #define ME "tare baseline"
 
-enum { BASELINE_OUTPUT, BASELINE_QUIET };
-
-static const tare__cli_option baseline_options[] = {
-    {"output", 'o', "FILE", "baseline file to write", BASELINE_OUTPUT},
-    {"quiet", 'q', NULL, "print nothing on success", BASELINE_QUIET},
-};
-
 typedef struct baseline_settings {
     const char *output;
     bool quiet;
 } baseline_settings;
 
-static int take_option(void *context, int key, const char *argument, tare__error *error)
-{
-    baseline_settings *settings = context;
-    if (key == BASELINE_QUIET) {
-        settings->quiet = true;
-        return 0;
-    }
-    return tare__cli_take_text("output", argument, &settings->output, error);
-}
+static const tare__cli_option baseline_options[] = {
+    {"output", 'o', "FILE", "baseline file to write", TARE__CLI_TEXT(baseline_settings, output)},
+    {"quiet", 'q', NULL, "print nothing on success", TARE__CLI_SETS(baseline_settings, quiet)},
+};
 
-static int read_settings(int argc, char **argv, baseline_settings *settings, tare__cli_words *words,
-                         tare__error *error)
+static int read_settings(int argc, char **argv, baseline_settings *settings, tare__cli_words *words, tare__error *error)
 {
     int status = tare__cli_read(&tare__cli_baseline, argc, argv, settings, words, error);
     if (status || words->help)
@@ -54,14 +41,8 @@ static int read_settings(int argc, char **argv, baseline_settings *settings, tar
 static int save(const tare__figures *figures, const char *path, tare__error *error)
 {
     tare__text text = {0};
-    tare__cli_output output;
     tare__put_document(&text, &tare__document_baseline, figures, true);
-    int status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
-                             : tare__cli_output_open(&output, path, error);
-    if (!status) {
-        tare__cli_output_write(&output, text.data, text.length);
-        status = tare__cli_output_close(&output, true, error);
-    }
+    int status = tare__cli_write_text(&text, false, false, path, error);
     tare__text_free(&text);
     return status;
 }
@@ -103,6 +84,5 @@ const tare__cli_command tare__cli_baseline = {
                 "  tare baseline save run1.tare run2.tare run3.tare -o main.json\n",
     .options = baseline_options,
     .option_count = TARE__COUNT_OF(baseline_options),
-    .take = take_option,
     .main = baseline_main,
 };

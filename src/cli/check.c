@@ -22,27 +22,14 @@
 #define DRIFT_FEW   5u /* revisions */
 #define RERUNS_MANY 5u /* enough for a significant result against a baseline of several runs */
 
-enum {
-    CHECK_BASELINE,
-    CHECK_THRESHOLD,
-    CHECK_GATE,
-    CHECK_ALL,
-    CHECK_RERUN,
-    CHECK_RERUNS,
-    CHECK_JSON,
-    CHECK_JUNIT,
-    CHECK_MARKDOWN,
-    CHECK_GITHUB,
-    CHECK_OUTPUT,
-    CHECK_QUIET,
-    CHECK_WINDOW,
-    CHECK_STORE,
-    CHECK_NO_HISTORY
-};
+enum { CHECK_THRESHOLD, CHECK_GATE, CHECK_RERUNS, CHECK_WINDOW };
+
+typedef tare__cli_check_settings check_settings;
 
 static const tare__cli_option check_options[] = {
     {"baseline", 'b', "FILE",
-     "baseline to compare against: a run, a model report or a saved baseline (default: the history)", CHECK_BASELINE},
+     "baseline to compare against: a run, a model report or a saved baseline (default: the history)",
+     TARE__CLI_TEXT(check_settings, baseline)},
     {"window", 0, "N", "number of recent revisions in the history to compare against (default 10)", CHECK_WINDOW},
     {"threshold", 't', "NAME:LIMIT",
      "maximum change of a figure (step:5%; step:5%,1ms: at least 1 ms as well) or limit (step:120ms, "
@@ -52,41 +39,31 @@ static const tare__cli_option check_options[] = {
      "maximum change of all other figures (default 5%; 10% across machines or with one run per side)",
      CHECK_GATE},
     {"all", 0, NULL, "check and show every figure: spans, operators, layers, metrics",
-     CHECK_ALL},
-    {"rerun", 0, "COMMAND", "before failing, profile this command again and repeat the check", CHECK_RERUN},
+     TARE__CLI_SETS(check_settings, all)},
+    {"rerun", 0, "COMMAND", "before failing, profile this command again and repeat the check",
+     TARE__CLI_TEXT(check_settings, rerun)},
     {"reruns", 0, "N", "number of reruns (default 1; 5 if the baseline has several runs)", CHECK_RERUNS},
-    {"json", 0, NULL, "print the result as JSON", CHECK_JSON},
-    {"junit", 0, "FILE", "also write the result as JUnit XML", CHECK_JUNIT},
-    {"markdown", 0, "FILE", "also write a Markdown summary", CHECK_MARKDOWN},
-    {"github", 0, NULL, "also write GitHub Actions annotations and a job summary", CHECK_GITHUB},
-    {"output", 'o', "FILE", "output file (written atomically)", CHECK_OUTPUT},
-    {"quiet", 'q', NULL, "print nothing; report through the exit status only", CHECK_QUIET},
-    {"store", 0, "PLACE", "history to read: a directory, a file or a postgres:// URL", CHECK_STORE},
-    {"no-history", 0, NULL, "do not read the history", CHECK_NO_HISTORY},
+    {"json", 0, NULL, "print the result as JSON", TARE__CLI_SETS(check_settings, json)},
+    {"junit", 0, "FILE", "also write the result as JUnit XML", TARE__CLI_TEXT(check_settings, junit)},
+    {"markdown", 0, "FILE", "also write a Markdown summary", TARE__CLI_TEXT(check_settings, markdown)},
+    {"github", 0, NULL, "also write GitHub Actions annotations and a job summary",
+     TARE__CLI_SETS(check_settings, github)},
+    {"output", 'o', "FILE", "output file (written atomically)", TARE__CLI_TEXT(check_settings, output)},
+    {"quiet", 'q', NULL, "print nothing; report through the exit status only", TARE__CLI_SETS(check_settings, quiet)},
+    {"store", 0, "PLACE", "history to read: a directory, a file or a postgres:// URL",
+     TARE__CLI_TEXT(check_settings, store)},
+    {"no-history", 0, NULL, "do not read the history", TARE__CLI_SETS(check_settings, no_history)},
 };
-
-typedef tare__cli_check_settings check_settings;
 
 /* ---- settings ------------------------------------------------------------------------------------------- */
 static int take_option(void *context, int key, const char *argument, tare__error *error)
 {
     check_settings *settings = context;
     switch (key) {
-    case CHECK_BASELINE: return tare__cli_take_text("baseline", argument, &settings->baseline, error);
     case CHECK_THRESHOLD: return tare__cli_check_threshold(settings, argument, NULL, "--threshold", error);
     case CHECK_GATE: return tare__cli_check_gate(settings, argument, "--gate", error);
-    case CHECK_ALL: settings->all = true; return 0;
-    case CHECK_RERUN: return tare__cli_take_text("rerun", argument, &settings->rerun, error);
     case CHECK_RERUNS: return tare__cli_check_reruns(settings, argument, "--reruns", error);
-    case CHECK_JSON: settings->json = true; return 0;
-    case CHECK_JUNIT: return tare__cli_take_text("junit", argument, &settings->junit, error);
-    case CHECK_MARKDOWN: return tare__cli_take_text("markdown", argument, &settings->markdown, error);
-    case CHECK_GITHUB: settings->github = true; return 0;
-    case CHECK_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
-    case CHECK_WINDOW: return tare__cli_take_count("window", argument, 1, 100, &settings->window, error);
-    case CHECK_STORE: return tare__cli_take_text("store", argument, &settings->store, error);
-    case CHECK_NO_HISTORY: settings->no_history = true; return 0;
-    default: settings->quiet = true; return 0;
+    default: return tare__cli_take_count("window", argument, 1, 100, &settings->window, error);
     }
 }
 
@@ -98,8 +75,7 @@ static bool has_limit(const check_settings *settings)
     return false;
 }
 
-static int read_settings(int argc, char **argv, check_settings *settings, tare__cli_words *words,
-                         tare__error *error)
+static int read_settings(int argc, char **argv, check_settings *settings, tare__cli_words *words, tare__error *error)
 {
     tare__error of_files = {""};
     int wrong = tare__cli_check_read_files(settings, &of_files);
@@ -160,20 +136,6 @@ static int confirm(const check_settings *settings, tare__check *check, tare__err
 }
 
 /* ---- showing --------------------------------------------------------------------------------------------------- */
-static int write_text(const tare__text *text, bool lines, bool colours, const char *path, tare__error *error)
-{
-    tare__cli_output output;
-    if (text->failed)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
-    int status = tare__cli_output_open(&output, path, error);
-    if (status)
-        return status;
-    if (lines)
-        tare__cli_output_lines(&output, colours);
-    tare__cli_output_write(&output, text->data, text->length);
-    return tare__cli_output_close(&output, true, error);
-}
-
 static int show_answer(const check_settings *settings, const tare__check *check,
                        const tare__check_names *names, tare__error *error)
 {
@@ -186,7 +148,7 @@ static int show_answer(const check_settings *settings, const tare__check *check,
     else if (!settings->quiet)
         tare__emit_check_text(check, names, &style, &text);
     int status = settings->json || !settings->quiet
-                     ? write_text(&text, !settings->json, style.colour, settings->output, error)
+                     ? tare__cli_write_text(&text, !settings->json, style.colour, settings->output, error)
                      : 0;
     tare__text_free(&text);
     return status;
@@ -203,8 +165,7 @@ static int append_summary(const tare__text *text, const char *path, tare__error 
         failure = -tare__write_all(fd, text->data, text->length);
     if (fd >= 0 && close(fd) != 0 && !failure)
         failure = errno;
-    return failure ? tare__fail(error, TARE_E_SYSTEM, "cannot write the job summary '%s': %s", path,
-                                strerror(failure))
+    return failure ? tare__fail(error, TARE_E_SYSTEM, "cannot write the job summary '%s': %s", path, strerror(failure))
                    : 0;
 }
 
@@ -216,10 +177,9 @@ static int show_markdown(const check_settings *settings, const tare__check *chec
     int status = 0;
     tare__emit_check_markdown(check, names, &text);
     if (settings->markdown)
-        status = write_text(&text, false, false, settings->markdown, error);
+        status = tare__cli_write_text(&text, false, false, settings->markdown, error);
     if (!status && summary && *summary)
-        status = text.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
-                             : append_summary(&text, summary, error);
+        status = text.failed ? tare__no_memory(error) : append_summary(&text, summary, error);
     tare__text_free(&text);
     return status;
 }
@@ -247,7 +207,7 @@ static int show(const check_settings *settings, const tare__check *check, const 
     if (!status && settings->junit) {
         tare__text text = {0};
         tare__emit_check_junit(check, names, &text);
-        status = write_text(&text, false, false, settings->junit, error);
+        status = tare__cli_write_text(&text, false, false, settings->junit, error);
         tare__text_free(&text);
     }
     if (!status)

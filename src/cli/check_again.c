@@ -31,10 +31,8 @@ static int run_once(const char *trace, const char *command, tare__error *error)
     if (WIFEXITED(ran.status) && WEXITSTATUS(ran.status) == 0)
         return 0;
     if (WIFSIGNALED(ran.status))
-        return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command was killed by signal %d",
-                          WTERMSIG(ran.status));
-    return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command exited with status %d",
-                      WEXITSTATUS(ran.status));
+        return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command was killed by signal %d", WTERMSIG(ran.status));
+    return tare__fail(error, TARE_E_SYSTEM, "--rerun: the command exited with status %d", WEXITSTATUS(ran.status));
 }
 
 static char *name_of(const char *folder, unsigned i)
@@ -48,8 +46,7 @@ static int run_all(const char *folder, const char *command, char **traces, unsig
     int status = 0;
     for (unsigned i = 0; i < times && !status; i++) {
         traces[i] = name_of(folder, i);
-        status = traces[i] ? run_once(traces[i], command, error)
-                           : tare__fail(error, TARE_E_MEMORY, "out of memory");
+        status = traces[i] ? run_once(traces[i], command, error) : tare__no_memory(error);
     }
     return status;
 }
@@ -61,8 +58,7 @@ int tare__cli_check_again(const char *command, unsigned times, tare__figures **f
     *figures = NULL;
     snprintf(folder, sizeof folder, "%s/tare-check-XXXXXX", tare__temporary_folder());
     if (!mkdtemp(folder))
-        return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot create a directory for the runs: %s",
-                          strerror(errno));
+        return tare__fail(error, TARE_E_SYSTEM, "--rerun: cannot create a directory for the runs: %s", strerror(errno));
     tare__ab_watch();
     int status = run_all(folder, command, traces, times, error);
     tare__ab_unwatch();

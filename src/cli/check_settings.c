@@ -25,15 +25,13 @@ int tare__cli_check_threshold(tare__cli_check_settings *settings, const char *na
                        : tare__threshold_parse(name, what, &threshold, error);
     if (status)
         return status;
-    if (!tare__array_fit(&settings->thresholds, &settings->room, settings->n_thresholds + 1,
-                         sizeof threshold))
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    if (!tare__array_fit(&settings->thresholds, &settings->room, settings->n_thresholds + 1, sizeof threshold))
+        return tare__no_memory(error);
     settings->thresholds[settings->n_thresholds++] = threshold;
     return 0;
 }
 
-int tare__cli_check_gate(tare__cli_check_settings *settings, const char *argument, const char *what,
-                         tare__error *error)
+int tare__cli_check_gate(tare__cli_check_settings *settings, const char *argument, const char *what, tare__error *error)
 {
     tare__threshold gate;
     if (tare__threshold_parse_limit("*", argument, what, &gate, NULL) != 0 ||
@@ -62,7 +60,7 @@ static int take_text(const tare__toml_pair *pair, const char *file, char **owned
         return tare__fail(error, TARE_E_USAGE, "%.200s:%u: %s must be a string", file, pair->line, pair->key);
     char *copy = strdup(pair->value);
     if (!copy)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     free(*owned);
     *into = *owned = copy;
     return 0;
@@ -92,8 +90,7 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
     return tare__cli_check_threshold(from->to, pair->key, pair->value, what, error);
 }
 
-static int read_file(tare__cli_check_settings *settings, const char *file, const char *table,
-                     tare__error *error)
+static int read_file(tare__cli_check_settings *settings, const char *file, const char *table, tare__error *error)
 {
     source from = {settings, file};
     char *text;

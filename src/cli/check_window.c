@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "inputs.h"
 #include "store/store.h"
 #include "tare.h"
 
@@ -70,33 +71,23 @@ static void take_revisions(window *of, size_t most)
     free(done);
 }
 
-/* Merges the runs of one revision: the median of each figure. */
-static int load_revision(const window *of, size_t from, size_t to, tare__figures **out, tare__error *error)
+typedef struct revision {
+    const window *of;
+    size_t from;
+} revision;
+
+static int load_run(const void *context, size_t i, tare__figures **figures, tare__error *error)
 {
-    tare__figures **each = calloc(to - from, sizeof *each);
-    int status = each ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
-    for (size_t i = from; i < to && !status; i++)
-        status = tare__store_figures(of->store, of->taken[i], &each[i - from], error);
-    if (!status && tare__figures_join((const tare__figures *const *)each, to - from, out) != 0)
-        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
-    for (size_t i = 0; each && i < to - from; i++)
-        tare__figures_free(each[i]);
-    free(each);
-    return status;
+    const revision *one = context;
+    return tare__store_figures(one->of->store, one->of->taken[one->from + i], figures, error);
 }
 
-static int load(const window *of, tare__figures **out, tare__error *error)
+/* Merges the runs of one revision, the oldest first: the median of each figure. */
+static int load_revision(const void *context, size_t i, tare__figures **figures, tare__error *error)
 {
-    tare__figures **each = calloc(of->n + 1, sizeof *each);
-    int status = each ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < of->n && !status; i++)
-        status = load_revision(of, i ? of->ends[i - 1] : 0, of->ends[i], &each[of->n - 1 - i], error);
-    if (!status && tare__figures_join((const tare__figures *const *)each, of->n, out) != 0)
-        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
-    for (size_t i = 0; each && i < of->n; i++)
-        tare__figures_free(each[i]);
-    free(each);
-    return status;
+    const window *of = context;
+    size_t at = of->n - 1 - i, from = at ? of->ends[at - 1] : 0;
+    return tare__cli_load_joined(of->ends[at] - from, load_run, &(revision){of, from}, figures, error);
 }
 
 static int search(window *of, size_t most, tare__error *error)
@@ -114,7 +105,7 @@ static int search(window *of, size_t most, tare__error *error)
     of->taken = calloc(of->runs.n + 1, sizeof *of->taken);
     of->ends = calloc(of->runs.n + 1, sizeof *of->ends);
     if (!of->taken || !of->ends)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     of->main_only = true;
     take_revisions(of, most);
     if (of->n < BRANCH_FEW) {
@@ -140,7 +131,7 @@ int tare__cli_check_window(const char *setting, const tare__figures *head, size_
         return status == TARE__STORE_NONE ? 0 : status;
     status = search(&of, most, error);
     if (!status && of.n)
-        status = load(&of, &out->figures, error);
+        status = tare__cli_load_joined(of.n, load_revision, &of, &out->figures, error);
     if (!status && out->figures) {
         out->n = of.n;
         for (size_t i = 0; i < of.ends[of.n - 1]; i++)

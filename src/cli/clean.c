@@ -13,13 +13,6 @@
 
 #define CLEAN "tare clean"
 
-enum { CLEAN_ALL = 1, CLEAN_DRY_RUN };
-
-static const tare__cli_option clean_options[] = {
-    {"all", 0, NULL, "also remove sessions that cannot be saved; their events are lost", CLEAN_ALL},
-    {"dry-run", 0, NULL, "show what would be done; change nothing", CLEAN_DRY_RUN},
-};
-
 typedef struct clean_settings {
     bool all, dry_run;
     const tare__cli_words *words; /* only these folders; empty: all */
@@ -28,16 +21,11 @@ typedef struct clean_settings {
     unsigned failed;
 } clean_settings;
 
-static int take_clean_option(void *context, int key, const char *argument, tare__error *error)
-{
-    clean_settings *settings = context;
-    (void)argument, (void)error;
-    if (key == CLEAN_ALL)
-        settings->all = true;
-    else
-        settings->dry_run = true;
-    return 0;
-}
+static const tare__cli_option clean_options[] = {
+    {"all", 0, NULL, "also remove sessions that cannot be saved; their events are lost",
+     TARE__CLI_SETS(clean_settings, all)},
+    {"dry-run", 0, NULL, "show what would be done; change nothing", TARE__CLI_SETS(clean_settings, dry_run)},
+};
 
 /* PLACE/tare-UID-XXXXXX as listed, possibly with trailing slashes. */
 static bool is_wanted(const clean_settings *settings, const char *path)
@@ -156,6 +144,5 @@ const tare__cli_command tare__cli_clean = {
                 "  tare clean\n",
     .options = clean_options,
     .option_count = TARE__COUNT_OF(clean_options),
-    .take = take_clean_option,
     .main = clean_main,
 };

@@ -27,8 +27,29 @@ typedef struct tare__cli_option {
     char letter;          /* 0: none */
     const char *argument; /* as shown in help; NULL: takes none */
     const char *help;     /* one sentence without its full stop; wrapped automatically */
-    int key;              /* passed to the command's `take` */
+    int key;              /* passed to the command's `take`, or where the value is stored: TARE__CLI_SETS, … */
 } tare__cli_option;
+
+/* Keys of options that are only stored in a member of the command's settings: the kind, and the member's place. */
+typedef enum tare__cli_kind {
+    TARE__CLI_KIND_SWITCH = 1,
+    TARE__CLI_KIND_TEXT,
+    TARE__CLI_KIND_FORMAT,
+    TARE__CLI_KIND_WIDTH,
+    TARE__CLI_KIND_BYTES,
+    TARE__CLI_KIND_TIME
+} tare__cli_kind;
+#define TARE__CLI_KIND_AT 24 /* the bit where the kind begins */
+/* The comparison is a check of the member's type by the compiler. */
+#define TARE__CLI_STORES(kind, type, settings, member)                            \
+    ((int)((unsigned)(kind) << TARE__CLI_KIND_AT | offsetof(settings, member)) + \
+     0 * (int)sizeof(&((settings *)0)->member == (type *)0))
+#define TARE__CLI_SETS(settings, member)   TARE__CLI_STORES(TARE__CLI_KIND_SWITCH, bool, settings, member)
+#define TARE__CLI_TEXT(settings, member)   TARE__CLI_STORES(TARE__CLI_KIND_TEXT, const char *, settings, member)
+#define TARE__CLI_FORMAT(settings, member) TARE__CLI_STORES(TARE__CLI_KIND_FORMAT, const char *, settings, member)
+#define TARE__CLI_WIDTH(settings, member)  TARE__CLI_STORES(TARE__CLI_KIND_WIDTH, unsigned, settings, member)
+#define TARE__CLI_BYTES(settings, member)  TARE__CLI_STORES(TARE__CLI_KIND_BYTES, uint64_t, settings, member)
+#define TARE__CLI_TIME(settings, member)   TARE__CLI_STORES(TARE__CLI_KIND_TIME, uint64_t, settings, member)
 
 typedef struct tare__cli_words {
     char **words; /* before --; `count` of them */
@@ -50,7 +71,8 @@ typedef struct tare__cli_command {
     size_t option_count;
     unsigned settings;    /* groups of settings it accepts in addition to its own options: TARE__SETTINGS_… */
     bool command_follows; /* the words belong to another program: parsing stops at the first one */
-    /* Stores one option in the command's settings. 0, or a status with a message. */
+    /* Stores one option in the command's settings, of those that are not simply stored. 0, or a status with a
+     * message. */
     int (*take)(void *settings, int key, const char *argument, tare__error *error);
     int (*main)(int argc, char **argv); /* argv[0] is the command; returns the exit status */
 } tare__cli_command;
@@ -87,6 +109,12 @@ int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, voi
  * precedence; the command line takes precedence over all. */
 int tare__cli_read(const tare__cli_command *command, int argc, char **argv, void *settings, tare__cli_words *words,
                    tare__error *error);
+/* Stores one option by its key. 0, or a status with a message. */
+int tare__cli_take(const tare__cli_command *command, const tare__cli_option *option, void *settings,
+                   const char *argument, tare__error *error);
+/* The only word of the command line, which names a `what`: "trace". 0, or TARE_E_USAGE with a message. */
+int tare__cli_one_word(const tare__cli_words *words, const char *what, const char *usage, const char **word,
+                       tare__error *error);
 /* The complete --help of a command. */
 void tare__cli_help(const tare__cli_command *command, tare__text *out);
 /* The most similar of `names` if it is similar enough to be meant; else NULL. */
@@ -126,6 +154,8 @@ int tare__cli_output_write(void *context, const void *data, size_t bytes);
 /* Renames the file to its final name if `whole`, else removes it. Also returns 0 if the reader of a pipe closed it;
  * else a status with a message. */
 int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *error);
+/* Writes a text to a file, as a whole or not at all; path NULL: standard output. 0, or a status with a message. */
+int tare__cli_write_text(const tare__text *text, bool lines, bool colours, const char *path, tare__error *error);
 /* Writes all of it to standard output; returns the exit status. */
 int tare__cli_print(const tare__text *text);
 int tare__cli_print_help(const tare__cli_command *command);

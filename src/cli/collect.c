@@ -11,7 +11,7 @@
 #include "recording.h"
 #include "tare.h"
 
-enum { COLLECT_SOCKET = 1, COLLECT_NO_SAMPLING };
+enum { COLLECT_SOCKET };
 
 typedef struct collect_settings {
     int socket;
@@ -23,10 +23,6 @@ static int take(void *context, int key, const char *argument, tare__error *error
 {
     collect_settings *settings = context;
     char *end;
-    if (key == COLLECT_NO_SAMPLING) {
-        settings->no_sampling = true;
-        return 0;
-    }
     if (key != COLLECT_SOCKET)
         return tare__cli_recording_take(&settings->recording, key, argument, error);
     long fd = strtol(argument, &end, 10);
@@ -39,7 +35,7 @@ static int take(void *context, int key, const char *argument, tare__error *error
 static const tare__cli_option options[] = {
     {"socket", 0, "FD", "inherited socket", COLLECT_SOCKET},
     {"no-sampling", 0, NULL, "record only the program's own spans; disable all samplers",
-     COLLECT_NO_SAMPLING},
+     TARE__CLI_SETS(collect_settings, no_sampling)},
     {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)",
      TARE__RECORDING_INTERVAL},
     {"disable", 0, "LIST",
@@ -47,8 +43,9 @@ static const tare__cli_option options[] = {
      TARE__RECORDING_WITHOUT},
     {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},
     {"tag", 0, "TAG", "tag the run in the history", TARE__RECORDING_TAG},
-    {"no-history", 0, NULL, "do not add this run to the history", TARE__RECORDING_NO_HISTORY},
-    {"store", 0, "PLACE", "history to use", TARE__RECORDING_STORE},
+    {"no-history", 0, NULL, "do not add this run to the history",
+     TARE__CLI_SETS(collect_settings, recording.keeping.off)},
+    {"store", 0, "PLACE", "history to use", TARE__CLI_TEXT(collect_settings, recording.keeping.store)},
 };
 
 /* Temporary traces of the Python package, which it removes at once, are in folders tare-* of the temporary directory:

@@ -13,7 +13,6 @@
 
 #include "inputs.h"
 #include "tare.h"
-#include "views.h"
 
 #define ME TARE__COMPARE_ME
 #define ROUNDS_DEFAULT 60
@@ -22,48 +21,14 @@
 enum {
     COMPARE_BASELINE,
     COMPARE_CANDIDATE,
-    COMPARE_AB,
-    COMPARE_BARE,
+    COMPARE_BARE, /* from here to COMPARE_OUTPUT_OF they require --ab */
     COMPARE_ROUNDS,
     COMPARE_SECONDS,
     COMPARE_WARMUP,
     COMPARE_KEEP,
     COMPARE_OUTPUT_OF,
-    COMPARE_MIN_CHANGE,
-    COMPARE_JSON,
-    COMPARE_HTML,
-    COMPARE_ALL,
-    COMPARE_OUTPUT,
-    COMPARE_WIDTH,
-    COMPARE_QUIET
+    COMPARE_MIN_CHANGE
 };
-
-static const tare__cli_option compare_options[] = {
-    {"baseline", 0, "FILE...", "baseline runs; a directory means all runs in it", COMPARE_BASELINE},
-    {"candidate", 0, "FILE...", "candidate runs", COMPARE_CANDIDATE},
-    {"ab", 0, NULL, "both arguments are shell commands: run them alternately until a sequential test decides",
-     COMPARE_AB},
-    {"bare", 0, NULL, "with --ab: measure only elapsed time, CPU time and peak memory, without profiling",
-     COMPARE_BARE},
-    {"rounds", 0, "N", "with --ab: maximum number of rounds, one run of each command per round (default 60)",
-     COMPARE_ROUNDS},
-    {"max-time", 0, "TIME", "with --ab: start no round after this time (default: no limit)", COMPARE_SECONDS},
-    {"warmup", 0, "N", "with --ab: number of warm-up rounds (default 1)", COMPARE_WARMUP},
-    {"keep", 0, "DIR", "with --ab: keep the traces of all runs in this directory", COMPARE_KEEP},
-    {"show-output", 0, NULL, "with --ab: show the output of the commands on standard error", COMPARE_OUTPUT_OF},
-    {"min-change", 0, "PCT",
-     "ignore changes smaller than this (default 5%; 10% with one run per side or across machines; 1% with --ab)",
-     COMPARE_MIN_CHANGE},
-    {"json", 0, NULL, "print the comparison as JSON", COMPARE_JSON},
-    {"html", 0, NULL, "write an HTML report", COMPARE_HTML},
-    {"all", 0, NULL, "show every row; truncate nothing", COMPARE_ALL},
-    {"output", 'o', "FILE", "output file (written atomically)", COMPARE_OUTPUT},
-    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", COMPARE_WIDTH},
-    {"quiet", 'q', NULL, "with --ab: do not print progress", COMPARE_QUIET},
-};
-
-typedef int emit_comparison(const tare__emit_comparison *input, const tare__emit_options *options,
-                            const tare__emit_sink *sink, tare__error *error);
 
 typedef struct names {
     char **rows;
@@ -80,6 +45,31 @@ typedef struct compare_settings {
     tare__cli_ab_options ab;
     double min_change;
 } compare_settings;
+
+static const tare__cli_option compare_options[] = {
+    {"baseline", 0, "FILE...", "baseline runs; a directory means all runs in it", COMPARE_BASELINE},
+    {"candidate", 0, "FILE...", "candidate runs", COMPARE_CANDIDATE},
+    {"ab", 0, NULL, "both arguments are shell commands: run them alternately until a sequential test decides",
+     TARE__CLI_SETS(compare_settings, wants_ab)},
+    {"bare", 0, NULL, "with --ab: measure only elapsed time, CPU time and peak memory, without profiling",
+     COMPARE_BARE},
+    {"rounds", 0, "N", "with --ab: maximum number of rounds, one run of each command per round (default 60)",
+     COMPARE_ROUNDS},
+    {"max-time", 0, "TIME", "with --ab: start no round after this time (default: no limit)", COMPARE_SECONDS},
+    {"warmup", 0, "N", "with --ab: number of warm-up rounds (default 1)", COMPARE_WARMUP},
+    {"keep", 0, "DIR", "with --ab: keep the traces of all runs in this directory", COMPARE_KEEP},
+    {"show-output", 0, NULL, "with --ab: show the output of the commands on standard error", COMPARE_OUTPUT_OF},
+    {"min-change", 0, "PCT",
+     "ignore changes smaller than this (default 5%; 10% with one run per side or across machines; 1% with --ab)",
+     COMPARE_MIN_CHANGE},
+    {"json", 0, NULL, "print the comparison as JSON", TARE__CLI_FORMAT(compare_settings, format)},
+    {"html", 0, NULL, "write an HTML report", TARE__CLI_FORMAT(compare_settings, format)},
+    {"all", 0, NULL, "show every row; truncate nothing", TARE__CLI_SETS(compare_settings, show.all)},
+    {"output", 'o', "FILE", "output file (written atomically)", TARE__CLI_TEXT(compare_settings, output)},
+    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)",
+     TARE__CLI_WIDTH(compare_settings, show.width)},
+    {"quiet", 'q', NULL, "with --ab: do not print progress", TARE__CLI_SETS(compare_settings, ab.quiet)},
+};
 
 /* ---- settings --------------------------------------------------------------------------------- */
 static int take_min_change(compare_settings *settings, const char *argument, tare__error *error)
@@ -104,10 +94,9 @@ static int take_compare_option(void *context, int key, const char *argument, tar
 {
     compare_settings *settings = context;
     tare__cli_ab_options *ab = &settings->ab;
-    if (key > COMPARE_AB && key < COMPARE_MIN_CHANGE)
+    if (key >= COMPARE_BARE && key < COMPARE_MIN_CHANGE)
         settings->only_ab_option = option_name(key);
     switch (key) {
-    case COMPARE_AB: settings->wants_ab = true; return 0;
     case COMPARE_BARE: ab->bare = true; return 0;
     case COMPARE_ROUNDS: return tare__cli_take_count("rounds", argument, 1, ROUNDS_MAX, &ab->rounds, error);
     case COMPARE_WARMUP: return tare__cli_take_count("warmup", argument, 0, ROUNDS_MAX, &ab->warmup, error);
@@ -115,12 +104,6 @@ static int take_compare_option(void *context, int key, const char *argument, tar
     case COMPARE_KEEP: return tare__cli_take_text("keep", argument, &ab->keep, error);
     case COMPARE_OUTPUT_OF: ab->passed_output = true; return 0;
     case COMPARE_MIN_CHANGE: return take_min_change(settings, argument, error);
-    case COMPARE_JSON: return tare__cli_take_format("json", &settings->format, error);
-    case COMPARE_HTML: return tare__cli_take_format("html", &settings->format, error);
-    case COMPARE_ALL: settings->show.all = true; return 0;
-    case COMPARE_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
-    case COMPARE_WIDTH: return tare__cli_take_width(argument, &settings->show.width, error);
-    case COMPARE_QUIET: ab->quiet = true; return 0;
     default: return tare__fail(error, TARE_E_USAGE, "--%s requires files", option_name(key));
     }
 }
@@ -151,17 +134,10 @@ static int take_lists(int *argc, char **argv, char **all, compare_settings *sett
     return 0;
 }
 
-static emit_comparison *emitter_of(const compare_settings *settings)
-{
-    if (!settings->format)
-        return tare__emit_comparison_text;
-    return strcmp(settings->format, "json") == 0 ? tare__emit_comparison_json : tare__emit_comparison_html;
-}
-
 /* An HTML page is not written to a terminal. */
 static int check_output(const compare_settings *settings, tare__error *error)
 {
-    if (emitter_of(settings) == tare__emit_comparison_html && !settings->output && isatty(STDOUT_FILENO))
+    if (settings->format && strcmp(settings->format, "html") == 0 && !settings->output && isatty(STDOUT_FILENO))
         return tare__fail(error, TARE_E_USAGE, "--html requires --output, for example -o compare.html");
     return 0;
 }
@@ -205,8 +181,7 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
     if (!listed && count < 2)
         return tare__fail(error, TARE_E_USAGE, "missing runs: tare compare BASELINE.tare CANDIDATE.tare");
     if (!listed && count > 2)
-        return tare__fail(error, TARE_E_USAGE,
-                          "more than two files: use --baseline FILE... --candidate FILE...");
+        return tare__fail(error, TARE_E_USAGE, "more than two files: use --baseline FILE... --candidate FILE...");
     for (int i = 0; i < 2 && !listed; i++) {
         settings->pair[i] = word_at(words, i);
         settings->sides[i] = (names){&settings->pair[i], 1};
@@ -215,21 +190,15 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
 }
 
 /* ---- showing ---------------------------------------------------------------------------------- */
-static int write_comparison(const compare_settings *settings, const tare__emit_comparison *input, tare__error *error)
+int tare__compare_write(const tare__emit_comparison *input, const char *format, const char *output,
+                        const tare__emit_options *options, tare__error *error)
 {
-    tare__cli_output output;
-    tare__emit_options options = settings->show;
-    int status = tare__cli_output_open(&output, settings->output, error);
-    if (status)
-        return TARE__EXIT_FAILED;
-    tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
-    tare__view_suit(&options, output.fd, output.terminal);
-    if (!settings->format)
-        tare__cli_output_lines(&output, options.colour);
-    status = emitter_of(settings)(input, &options, &sink, error);
-    bool refused = output.failure != 0;
-    int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
-    return closed || (status && !refused) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+    bool unwritten;
+    tare__emit_writer *write = !format                        ? tare__emit_comparison_text
+                               : strcmp(format, "json") == 0 ? tare__emit_comparison_json
+                                                             : tare__emit_comparison_html;
+    return tare__view_one(output, options, !format, write, input, &unwritten, error) ? TARE__EXIT_FAILED
+                                                                                     : TARE__EXIT_OK;
 }
 
 static int show(const compare_settings *settings, const tare__figures *base, const tare__figures *head,
@@ -239,11 +208,11 @@ static int show(const compare_settings *settings, const tare__figures *base, con
     tare__compare_options options = {.min_change = settings->min_change, .paired = decision != NULL,
                                      .decided = decision ? input->ab->figure : NULL, .decision = decision};
     if (tare__compare(base, head, &options, &comparison)) {
-        tare__fail(error, TARE_E_MEMORY, "out of memory");
+        tare__no_memory(error);
         return TARE__EXIT_FAILED;
     }
     input->comparison = comparison;
-    int exit_status = write_comparison(settings, input, error);
+    int exit_status = tare__compare_write(input, settings->format, settings->output, &settings->show, error);
     tare__comparison_free(comparison);
     return exit_status;
 }
@@ -300,8 +269,7 @@ static int compare_main(int argc, char **argv)
     tare__cli_words words = {0};
     compare_settings settings = {.min_change = NAN, .ab = {.rounds = ROUNDS_DEFAULT, .warmup = 1, .seed = 1}};
     char **all = malloc(((size_t)argc + 1) * sizeof(char *));
-    int status = all ? take_lists(&argc, argv, all, &settings, &error)
-                     : tare__fail(&error, TARE_E_MEMORY, "out of memory");
+    int status = all ? take_lists(&argc, argv, all, &settings, &error) : tare__no_memory(&error);
     if (!status)
         status = tare__cli_read(&tare__cli_compare, argc, argv, &settings, &words, &error);
     if (!status && !words.help)

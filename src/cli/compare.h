@@ -6,6 +6,7 @@
 #include "analyze/analyze.h"
 #include "cli.h"
 #include "emit/emit.h"
+#include "views.h"
 
 #define TARE__COMPARE_ME "tare compare"
 
@@ -17,6 +18,11 @@ typedef struct tare__cli_ab_options {
     double min_change;    /* NaN: the default */
     uint64_t seed;
 } tare__cli_ab_options;
+
+/* Writes a comparison, completely or not at all. `format` NULL: text; `output` NULL: standard output. Returns the exit
+ * status. */
+int tare__compare_write(const tare__emit_comparison *input, const char *format, const char *output,
+                        const tare__emit_options *options, tare__error *error);
 
 /* The result of the rounds. The caller shows and frees `ab` and the two lists. */
 typedef struct tare__cli_ab_result {

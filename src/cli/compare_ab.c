@@ -111,7 +111,7 @@ static int recorded_figures(const char *trace, tare__figures **figures, tare__er
         return status;
     status = tare__figures_join((const tare__figures *const[]){whole}, 1, figures);
     tare__figures_free(whole);
-    return status ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+    return status ? tare__no_memory(error) : 0;
 }
 
 static int run_once(rounds *all, int side, size_t round, tare__figures **figures, tare__error *error)
@@ -132,8 +132,7 @@ static int run_once(rounds *all, int side, size_t round, tare__figures **figures
     if (!status && !tare__ab_interrupted())
         status = check_status(all, side, round, &ran, error);
     if (!status && !tare__ab_interrupted())
-        status = all->options->bare ? bare_figures(all, side, &ran, figures)
-                                    : recorded_figures(trace, figures, error);
+        status = all->options->bare ? bare_figures(all, side, &ran, figures) : recorded_figures(trace, figures, error);
     if (!all->options->bare && (all->own_folder || round == 0))
         unlink(trace);
     return status;
@@ -152,8 +151,7 @@ static int keep_round(rounds *all, tare__figures *pair[2], tare__error *error)
         const tare__figure *decides = tare__figures_find(pair[side], DECIDES);
         if (!decides) {
             forget_round(pair);
-            return tare__fail(error, TARE_E_INPUT, "`%.150s`: elapsed time unavailable",
-                              all->options->commands[side]);
+            return tare__fail(error, TARE_E_INPUT, "`%.150s`: elapsed time unavailable", all->options->commands[side]);
         }
         all->values[side][all->n] = decides->value;
     }
@@ -294,7 +292,7 @@ static int start(rounds *all, tare__error *error)
         all->runs[side] = calloc(most, sizeof(tare__figures *));
         all->values[side] = calloc(most, sizeof(double));
         if (!all->runs[side] || !all->values[side])
-            return tare__fail(error, TARE_E_MEMORY, "out of memory");
+            return tare__no_memory(error);
     }
     tare__random_seed(&all->random, all->options->seed);
     int status = make_folder(all, error);
@@ -319,7 +317,7 @@ static int join(rounds *all, tare__cli_ab_result *result, tare__error *error)
 {
     for (int side = 0; side < 2 && all->n; side++) {
         if (tare__figures_join((const tare__figures *const *)all->runs[side], all->n, &result->sides[side]))
-            return tare__fail(error, TARE_E_MEMORY, "out of memory");
+            return tare__no_memory(error);
         tare__figures *joined = result->sides[side]; /* the command as the user wrote it, without the shell around it */
         joined->command = tare__figures_text(joined, all->options->commands[side]);
     }

@@ -19,10 +19,15 @@
 
 #define DOCTOR "tare doctor"
 
-enum { DOCTOR_JSON };
+typedef struct doctor_style {
+    bool json;
+    bool marks;  /* ✓ ~ ✗ */
+    bool colour;
+    size_t width;
+} doctor_style;
 
 static const tare__cli_option doctor_options[] = {
-    {"json", 0, NULL, "print the result as JSON", DOCTOR_JSON},
+    {"json", 0, NULL, "print the result as JSON", TARE__CLI_SETS(doctor_style, json)},
 };
 
 /* In order of arrival; those of one sampler are adjacent. */
@@ -32,13 +37,6 @@ typedef struct doctor_checks {
     bool failed; /* out of memory */
     tare__arena *texts;
 } doctor_checks;
-
-typedef struct doctor_style {
-    bool json;
-    bool marks;  /* ✓ ~ ✗ */
-    bool colour;
-    size_t width;
-} doctor_style;
 
 static void doctor_keep(void *context, const tare__sample_check *check)
 {
@@ -217,14 +215,6 @@ static int doctor_examine(const doctor_style *style)
     return exit_status;
 }
 
-static int take_doctor_option(void *context, int key, const char *argument, tare__error *error)
-{
-    doctor_style *style = context;
-    (void)key, (void)argument, (void)error;
-    style->json = true;
-    return 0;
-}
-
 static int doctor_main(int argc, char **argv)
 {
     tare__error error = {""};
@@ -254,6 +244,5 @@ const tare__cli_command tare__cli_doctor = {
                 "  tare doctor --json | jq -r '.checks[] | select(.state == \"fails\") | .source'\n",
     .options = doctor_options,
     .option_count = TARE__COUNT_OF(doctor_options),
-    .take = take_doctor_option,
     .main = doctor_main,
 };

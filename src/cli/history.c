@@ -176,11 +176,9 @@ static int take_since(const char *argument, uint64_t *ns, tare__error *error)
     if (take_date(argument, ns) == 0)
         return 0;
     if (argument[0] && !strchr("smhd", argument[strlen(argument) - 1]))
-        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15",
-                          argument);
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15", argument);
     if (tare__parse_duration(argument, "--since", &ago, &why) != 0)
-        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15",
-                          argument);
+        return tare__fail(error, TARE_E_USAGE, "--since: '%.64s' is not a time; use 7d, 12h or 2026-11-15", argument);
     *ns = ago < now ? now - ago : 1;
     return 0;
 }
@@ -244,21 +242,13 @@ int tare__history_exit(int status)
                : TARE__EXIT_FAILED;
 }
 
-int tare__history_write(const tare__history_call *history, tare__history_show *show, void *context,
+int tare__history_write(const tare__history_call *history, tare__emit_writer *show, const void *what,
                         tare__error *error)
 {
-    tare__cli_output output;
-    tare__emit_options emit = history->emit;
-    if (tare__cli_output_open(&output, history->output, error) != 0)
-        return TARE__EXIT_FAILED;
-    tare__emit_sink sink = {.write = tare__cli_output_write, .context = &output};
-    tare__view_suit(&emit, output.fd, output.terminal);
-    if (!history->format && !history->exports)
-        tare__cli_output_lines(&output, emit.colour);
-    int status = show(context, &emit, &sink, error);
-    bool refused = output.failure != 0;
-    int closed = tare__cli_output_close(&output, status == 0, refused || !status ? error : NULL);
-    return closed || (status && !refused) ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+    bool unwritten;
+    bool lines = !history->format && !history->exports;
+    return tare__view_one(history->output, &history->emit, lines, show, what, &unwritten, error) ? TARE__EXIT_FAILED
+                                                                                                 : TARE__EXIT_OK;
 }
 
 /* Without runs, list and export give an empty list, also in machine-readable formats; other subcommands fail. */
@@ -271,8 +261,7 @@ static int do_without_store(tare__history_call *history, const struct verb *verb
         return TARE__EXIT_USAGE;
     }
     tare__cli_say(ME, "no runs in %s yet; `tare run -- ./program` adds one", shown);
-    return history->format || verb->run == tare__history_do_export ? verb->run(history, error)
-                                                                   : TARE__EXIT_OK;
+    return history->format || verb->run == tare__history_do_export ? verb->run(history, error) : TARE__EXIT_OK;
 }
 
 static int open_and_run(tare__history_call *history, const struct verb *verb, tare__error *error)
@@ -280,8 +269,7 @@ static int open_and_run(tare__history_call *history, const struct verb *verb, ta
     bool off;
     int status = tare__store_place(history->place_setting, history->place, &off, error);
     if (!status && off)
-        status = tare__fail(error, TARE_E_USAGE,
-                            "the history is disabled (TARE_STORE, or store in tare.toml)");
+        status = tare__fail(error, TARE_E_USAGE, "the history is disabled (TARE_STORE, or store in tare.toml)");
     const tare__store_options how = {.create = verb->run == tare__history_do_import ||
                                                verb->run == tare__history_do_add,
                                      .writes = verb->writes,

@@ -37,9 +37,7 @@ int tare__history_exit(int status);
 
 /* Shows something by one of the emitters, to standard output or --output, completely or not at all. Returns the exit
  * status. */
-typedef int tare__history_show(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
-                               tare__error *error);
-int tare__history_write(const tare__history_call *history, tare__history_show *show, void *context,
+int tare__history_write(const tare__history_call *history, tare__emit_writer *show, const void *what,
                         tare__error *error);
 
 #endif

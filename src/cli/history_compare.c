@@ -8,46 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare.h"
+#include "inputs.h"
 #include "tare.h"
 
 #define LAST_MAX 1000u
 
-typedef struct comparing {
-    const char *format; /* NULL: text */
-    tare__emit_comparison input;
-} comparing;
-
-static int show_comparison(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
-                           tare__error *error)
-{
-    const comparing *from = context;
-    if (!from->format)
-        return tare__emit_comparison_text(&from->input, options, sink, error);
-    return strcmp(from->format, "json") == 0 ? tare__emit_comparison_json(&from->input, options, sink, error)
-                                             : tare__emit_comparison_html(&from->input, options, sink, error);
-}
-
 /* ---- the two sides ---------------------------------------------------------------------------------- */
-/* Merges the runs of a list; with several, each sample is the value of one run. */
-static int join_runs(tare__history_call *history, const tare__kept_list *runs, tare__figures **out,
-                     tare__error *error)
+typedef struct side {
+    tare__store *store;
+    const tare__kept_list *runs;
+} side;
+
+/* The oldest first. */
+static int load_run(const void *context, size_t i, tare__figures **figures, tare__error *error)
 {
-    tare__figures **each = calloc(runs->n, sizeof *each);
-    int status = each ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < runs->n && !status; i++) /* the oldest first */
-        status = tare__store_figures(history->store, &runs->rows[runs->n - 1 - i], &each[i], error);
-    if (!status && tare__figures_join((const tare__figures *const *)each, runs->n, out) != 0)
-        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
-    for (size_t i = 0; each && i < runs->n; i++)
-        tare__figures_free(each[i]);
-    free(each);
-    return status;
+    const side *of = context;
+    return tare__store_figures(of->store, &of->runs->rows[of->runs->n - 1 - i], figures, error);
 }
 
 /* Runs of the same command on the same machine before it; failed runs are excluded, since they have no meaningful
  * speed. */
-static int find_before(tare__history_call *history, const tare__kept *run, tare__kept_list *before,
-                       tare__error *error)
+static int find_before(tare__history_call *history, const tare__kept *run, tare__kept_list *before, tare__error *error)
 {
     if (history->last == 0 || history->last > LAST_MAX)
         return tare__fail(error, TARE_E_USAGE, "--last: a number from 1 to %u", LAST_MAX);
@@ -79,21 +61,20 @@ static int compare(tare__history_call *history, const tare__kept_list *base, con
 {
     tare__figures *sides[2] = {NULL, NULL};
     char names[2][64];
-    comparing from = {.format = history->format};
     tare__comparison *comparison = NULL;
+    const side earlier = {history->store, base};
     int status = base->n == 1 ? tare__store_figures(history->store, &base->rows[0], &sides[0], error)
-                              : join_runs(history, base, &sides[0], error);
+                              : tare__cli_load_joined(base->n, load_run, &earlier, &sides[0], error);
     if (!status)
         status = tare__store_figures(history->store, &head->rows[0], &sides[1], error);
     if (!status &&
         tare__compare(sides[0], sides[1], &(tare__compare_options){.min_change = NAN}, &comparison) != 0)
-        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+        status = tare__no_memory(error);
     name_run(base, names[0], sizeof names[0]);
     name_run(head, names[1], sizeof names[1]);
-    from.input =
-        (tare__emit_comparison){.comparison = comparison, .base_name = names[0], .head_name = names[1]};
-    int exit_status =
-        status ? tare__history_exit(status) : tare__history_write(history, show_comparison, &from, error);
+    tare__emit_comparison input = {.comparison = comparison, .base_name = names[0], .head_name = names[1]};
+    int exit_status = status ? tare__history_exit(status)
+               : tare__compare_write(&input, history->format, history->output, &history->emit, error);
     tare__comparison_free(comparison);
     tare__figures_free(sides[0]);
     tare__figures_free(sides[1]);

@@ -26,10 +26,10 @@ typedef struct exporting {
 } exporting;
 
 /* The oldest first, so that an import keeps the order. */
-static int export_lines(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
+static int export_lines(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
                         tare__error *error)
 {
-    exporting *from = context;
+    const exporting *from = what;
     tare__text line = {0};
     int status = 0;
     (void)options;
@@ -41,7 +41,7 @@ static int export_lines(void *context, const tare__emit_options *options, const 
         tare__text_clear(&line);
         tare__history_put_line(&line, &from->runs.rows[i], figures);
         tare__figures_free(figures);
-        status = line.failed ? tare__fail(error, TARE_E_MEMORY, "out of memory")
+        status = line.failed ? tare__no_memory(error)
                  : sink->write(sink->context, line.data, line.length) ? TARE_E_SYSTEM
                                                                       : 0;
     }
@@ -78,15 +78,13 @@ static bool is_key(const line *from, const char *name)
 
 static const char *copy_text(line *from, tare__json_token token)
 {
-    return token == TARE__JSON_STRING ? tare__arena_copy(from->arena, from->reader.text, from->reader.length)
-                                      : NULL;
+    return token == TARE__JSON_STRING ? tare__arena_copy(from->arena, from->reader.text, from->reader.length) : NULL;
 }
 
 static int64_t whole_number(line *from, tare__json_token token, int64_t otherwise)
 {
     int64_t value;
-    bool good =
-        token == TARE__JSON_NUMBER && tare__json_scaled(from->reader.text, from->reader.length, 1, &value);
+    bool good = token == TARE__JSON_NUMBER && tare__json_scaled(from->reader.text, from->reader.length, 1, &value);
     return good ? value : otherwise;
 }
 
@@ -226,14 +224,13 @@ static int import_line(tare__history_call *history, const char *where, const cha
     tare__figures *figures = NULL;
     one = (line){.arena = tare__arena_new()};
     if (!one.arena)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     int status = 0;
     bool good = read_line(&one, text, length);
     if (one.version > 1)
         status = tare__fail(error, TARE_E_VERSION, "%s was written by a newer version of tare", where);
     else if (!good || one.version != 1)
-        status = tare__fail(error, TARE_E_INPUT,
-                            "%s is not a run exported by `tare history export`", where);
+        status = tare__fail(error, TARE_E_INPUT, "%s is not a run exported by `tare history export`", where);
     if (!status)
         status = tare__figures_read_json(text, length, where, &figures, error);
     if (!status) {
@@ -283,8 +280,7 @@ static bool next_line(FILE *stream, tare__text *line)
     return !line->failed && line->length > 0;
 }
 
-static int import_stream(tare__history_call *history, FILE *stream, const char *name, tally *to,
-                         tare__error *error)
+static int import_stream(tare__history_call *history, FILE *stream, const char *name, tally *to, tare__error *error)
 {
     tare__text line = {0};
     int status = 0;
@@ -328,7 +324,7 @@ static int import_file(tare__history_call *history, const char *path, tally *to,
     FILE *stream = fdopen(fd, "r");
     if (!stream) {
         close(fd);
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     }
     status = import_stream(history, stream, path, to, error);
     fclose(stream);
@@ -377,14 +373,13 @@ static int add_trace(tare__history_call *history, const char *path, bool *added,
     tare__figures *figures = NULL;
     tare__kept run;
     tare__arena *arena = tare__arena_new();
-    int status =
-        arena ? tare__trace_open(path, &trace, error) : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status = arena ? tare__trace_open(path, &trace, error) : tare__no_memory(error);
     if (!status)
         status = tare__analyze(trace, &(tare__analyze_options){.samples = true}, &analysis, error);
     if (!status)
         status = tare__cli_kept_of_trace(trace, analysis, arena, &run, error);
     if (!status && tare__figures_of_analysis(analysis, &figures) != 0)
-        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+        status = tare__no_memory(error);
     if (!status) {
         run.machine = figures->machine;
         run.tags = history->tags;

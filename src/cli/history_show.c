@@ -17,72 +17,41 @@ static const tare__history_emitter *emitter_of(const tare__history_call *history
 }
 
 /* ---- list ------------------------------------------------------------------------------------------- */
-typedef struct listing {
-    const tare__history_emitter *emitter;
-    tare__kept_list runs;
-} listing;
-
-static int show_list(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
-                     tare__error *error)
-{
-    const listing *from = context;
-    return from->emitter->list(&from->runs, options, sink, error);
-}
-
 int tare__history_do_list(tare__history_call *history, tare__error *error)
 {
-    listing from = {.emitter = emitter_of(history)};
-    int status = history->store ? tare__store_list(history->store, &history->filter, &from.runs, error) : 0;
+    tare__kept_list runs = {0};
+    int status = history->store ? tare__store_list(history->store, &history->filter, &runs, error) : 0;
     if (status)
         return tare__history_exit(status);
-    if (from.runs.n == 0 && !history->format)
+    if (runs.n == 0 && !history->format)
         tare__cli_say(TARE__HISTORY_ME, "no matching runs");
-    int exit_status = tare__history_write(history, show_list, &from, error);
-    tare__store_list_free(&from.runs);
+    int exit_status = tare__history_write(history, emitter_of(history)->list, &runs, error);
+    tare__store_list_free(&runs);
     return exit_status;
 }
 
 /* ---- show ------------------------------------------------------------------------------------------- */
-typedef struct showing {
-    const tare__history_emitter *emitter;
-    tare__kept_list runs;
-    tare__figures *figures;
-} showing;
-
-static int show_run(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
-                    tare__error *error)
-{
-    const showing *from = context;
-    return from->emitter->show(&from->runs.rows[0], from->figures, options, sink, error);
-}
-
 int tare__history_do_show(tare__history_call *history, tare__error *error)
 {
-    showing from = {.emitter = emitter_of(history)};
-    int status = tare__store_find(history->store, history->words[0], &from.runs, error);
+    tare__kept_list runs;
+    tare__figures *figures = NULL;
+    int status = tare__store_find(history->store, history->words[0], &runs, error);
     if (status)
         return tare__history_exit(status);
-    status = tare__store_figures(history->store, &from.runs.rows[0], &from.figures, error);
-    int exit_status =
-        status ? tare__history_exit(status) : tare__history_write(history, show_run, &from, error);
-    tare__figures_free(from.figures);
-    tare__store_list_free(&from.runs);
+    status = tare__store_figures(history->store, &runs.rows[0], &figures, error);
+    int exit_status = status ? tare__history_exit(status)
+                             : tare__history_write(history, emitter_of(history)->show,
+                                                   &(tare__kept_run){&runs.rows[0], figures}, error);
+    tare__figures_free(figures);
+    tare__store_list_free(&runs);
     return exit_status;
 }
 
 /* ---- trend ------------------------------------------------------------------------------------------ */
 typedef struct trending {
-    const tare__history_emitter *emitter;
     tare__kept_trend rows[TRENDS_MAX];
     tare__kept_trends trends;
 } trending;
-
-static int show_trends(void *context, const tare__emit_options *options, const tare__emit_sink *sink,
-                       tare__error *error)
-{
-    const trending *from = context;
-    return from->emitter->trend(&from->trends, options, sink, error);
-}
 
 /* Runs of different commands or machines are not comparable: those of the newest one are used, unless a filter selects
  * others. */
@@ -113,8 +82,7 @@ static bool is_main(const char *name)
            strncmp(name, "span:", 5) == 0 || strncmp(name, "model.", 6) == 0;
 }
 
-static int choose(tare__history_call *history, tare__arena *arena, const char **figures, size_t *n,
-                  tare__error *error)
+static int choose(tare__history_call *history, tare__arena *arena, const char **figures, size_t *n, tare__error *error)
 {
     tare__store_name *names = NULL;
     size_t n_names = 0;
@@ -131,8 +99,7 @@ static int choose(tare__history_call *history, tare__arena *arena, const char **
     return status;
 }
 
-static int no_such_figure(tare__history_call *history, const char *figure, tare__arena *arena,
-                          tare__error *error)
+static int no_such_figure(tare__history_call *history, const char *figure, tare__arena *arena, tare__error *error)
 {
     tare__store_name *names = NULL;
     size_t n = 0;
@@ -164,7 +131,7 @@ static int load_trends(tare__history_call *history, trending *into, const char *
             return status;
         into->trends.n++;
         if (tare__kept_find_changes(trend) != 0)
-            status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+            status = tare__no_memory(error);
     }
     return status;
 }
@@ -176,8 +143,8 @@ int tare__history_do_trend(tare__history_call *history, tare__error *error)
     const char *chosen[TRENDS_MAX];
     size_t n = 0;
     tare__arena *arena = tare__arena_new();
-    from = (trending){.emitter = emitter_of(history), .trends.rows = from.rows};
-    int status = arena ? narrow(history, &newest, error) : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    from = (trending){.trends.rows = from.rows};
+    int status = arena ? narrow(history, &newest, error) : tare__no_memory(error);
     if (status) {
         tare__arena_free(arena);
         return tare__history_exit(status);
@@ -192,8 +159,8 @@ int tare__history_do_trend(tare__history_call *history, tare__error *error)
         status = load_trends(history, &from, chosen, n, arena, error);
     from.trends.command = history->filter.exact_command;
     from.trends.machine = history->filter.machine;
-    int exit_status =
-        status ? tare__history_exit(status) : tare__history_write(history, show_trends, &from, error);
+    int exit_status = status ? tare__history_exit(status)
+                             : tare__history_write(history, emitter_of(history)->trend, &from.trends, error);
     for (size_t i = 0; i < from.trends.n; i++)
         tare__store_trend_free(&from.rows[i]);
     tare__store_list_free(&newest);

@@ -14,32 +14,18 @@
 
 #define ME "tare import"
 
-enum { IMPORT_OUTPUT, IMPORT_FORCE, IMPORT_JSON, IMPORT_QUIET };
-
-static const tare__cli_option import_options[] = {
-    {"output", 'o', "FILE", "trace file to write (default: NAME.tare in the current directory; numbered if it exists)",
-     IMPORT_OUTPUT},
-    {"force", 0, NULL, "overwrite the output file", IMPORT_FORCE},
-    {"json", 0, NULL, "print a summary as JSON", IMPORT_JSON},
-    {"quiet", 'q', NULL, "print errors only", IMPORT_QUIET},
-};
-
 typedef struct import_settings {
     const char *output;
     bool force, json, quiet;
 } import_settings;
 
-static int take_import_option(void *context, int key, const char *argument, tare__error *error)
-{
-    import_settings *settings = context;
-    switch (key) {
-    case IMPORT_FORCE: settings->force = true; return 0;
-    case IMPORT_JSON: settings->json = true; return 0;
-    case IMPORT_QUIET: settings->quiet = true; return 0;
-    default: break;
-    }
-    return tare__cli_take_text("output", argument, &settings->output, error);
-}
+static const tare__cli_option import_options[] = {
+    {"output", 'o', "FILE", "trace file to write (default: NAME.tare in the current directory; numbered if it exists)",
+     TARE__CLI_TEXT(import_settings, output)},
+    {"force", 0, NULL, "overwrite the output file", TARE__CLI_SETS(import_settings, force)},
+    {"json", 0, NULL, "print a summary as JSON", TARE__CLI_SETS(import_settings, json)},
+    {"quiet", 'q', NULL, "print errors only", TARE__CLI_SETS(import_settings, quiet)},
+};
 
 /* ---- names ----------------------------------------------------------------------------------------- */
 /* logs/host_12.34.pt.trace.json.gz becomes host_12.34.tare */
@@ -78,8 +64,7 @@ static void say_result(const tare__import_report *report)
     put_count(&text, report->counters, "counter value", "counter values");
     put_count(&text, report->threads, "thread", "threads");
     put_count(&text, report->tracks, "track", "tracks");
-    tare__cli_say(ME, "wrote %s from %s JSON: %s", report->path, report->format,
-                  text.failed ? "" : text.data);
+    tare__cli_say(ME, "wrote %s from %s JSON: %s", report->path, report->format, text.failed ? "" : text.data);
     tare__text_free(&text);
 }
 
@@ -87,8 +72,7 @@ static void say_left_out(const tare__import_report *report)
 {
     tare__text text = {0};
     put_count(&text, report->arrows, "arrow", "arrows");
-    put_count(&text, report->own, "event of the profiler itself",
-              "events of the profiler itself");
+    put_count(&text, report->own, "event of the profiler itself", "events of the profiler itself");
     put_count(&text, report->senseless, "event without a name or a time", "events without a name or a time");
     put_count(&text, report->unbegun, "end without a begin", "ends without a begin");
     put_count(&text, report->crowded, "event beyond the limit of threads or requests",
@@ -96,8 +80,7 @@ static void say_left_out(const tare__import_report *report)
     for (uint32_t i = 0; i < report->unknown_count; i++) {
         char what[64];
         bool last = i == TARE__IMPORT_UNKNOWN - 1;
-        snprintf(what, sizeof what, "of unknown phase '%.8s'%s", report->unknown[i].phase,
-                 last ? " and others" : "");
+        snprintf(what, sizeof what, "of unknown phase '%.8s'%s", report->unknown[i].phase, last ? " and others" : "");
         put_count(&text, report->unknown[i].events, what, what);
     }
     if (text.length)
@@ -263,15 +246,9 @@ static int import_file(const char *input, const char *output, const import_setti
 static int find_input(const tare__cli_words *words, const import_settings *settings, const char **input,
                       tare__error *error)
 {
-    int rest = 0;
-    while (words->rest && words->rest[rest])
-        rest++;
-    if (words->count + rest == 0)
-        return tare__fail(error, TARE_E_USAGE, "missing trace: tare import FILE.json");
-    *input = words->count ? words->words[0] : words->rest[0];
-    if (words->count + rest > 1)
-        return tare__fail(error, TARE_E_USAGE, "only one trace is allowed; unexpected argument '%.64s'",
-                          words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
+    int status = tare__cli_one_word(words, "trace", "tare import FILE.json", input, error);
+    if (status)
+        return status;
     if (settings->force && !settings->output)
         return tare__fail(error, TARE_E_USAGE, "--force requires --output");
     if (settings->output && strcmp(settings->output, *input) == 0)
@@ -313,6 +290,5 @@ const tare__cli_command tare__cli_import = {
                 "  tare report --html train.tare\n",
     .options = import_options,
     .option_count = TARE__COUNT_OF(import_options),
-    .take = take_import_option,
     .main = import_main,
 };

@@ -130,7 +130,7 @@ static int add_file(side *to, const char *path, tare__error *error)
         return status;
     if (!tare__array_fit(&to->rows, &to->room, to->n + 1, sizeof(tare__figures *))) {
         tare__figures_free(figures);
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     }
     to->rows[to->n++] = figures;
     return 0;
@@ -147,7 +147,7 @@ static int add_folder(side *to, const char *path, tare__error *error)
     for (int i = 0; i < found; i++) {
         char *name = NULL;
         if (!status && asprintf(&name, "%s/%s", path, entries[i]->d_name) < 0)
-            status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+            status = tare__no_memory(error);
         if (!status)
             status = add_file(to, name, error);
         free(name);
@@ -165,7 +165,7 @@ static int join(side *of, tare__figures **figures, tare__error *error)
         return 0;
     }
     return tare__figures_join((const tare__figures *const *)of->rows, of->n, figures)
-               ? tare__fail(error, TARE_E_MEMORY, "out of memory")
+               ? tare__no_memory(error)
                : 0;
 }
 
@@ -186,6 +186,21 @@ int tare__cli_load_side(char *const *paths, size_t n, tare__figures **figures, t
     for (size_t i = 0; i < all.n; i++)
         tare__figures_free(all.rows[i]);
     free(all.rows);
+    return status;
+}
+
+int tare__cli_load_joined(size_t n, tare__cli_load_one *load, const void *context, tare__figures **figures,
+                          tare__error *error)
+{
+    tare__figures **each = calloc(n + 1, sizeof *each);
+    int status = each ? 0 : tare__no_memory(error);
+    for (size_t i = 0; i < n && !status; i++)
+        status = load(context, i, &each[i], error);
+    if (!status && tare__figures_join((const tare__figures *const *)each, n, figures) != 0)
+        status = tare__no_memory(error);
+    for (size_t i = 0; each && i < n; i++)
+        tare__figures_free(each[i]);
+    free(each);
     return status;
 }
 

@@ -62,8 +62,7 @@ _Static_assert(TARE__KEPT_ID_DIGITS == 2 * TARE__ID_BYTES, "a run's id is its se
 /* Data that a trace has without an analysis. */
 static const char *command_of(const tare__trace_run *from, tare__arena *arena)
 {
-    char *line =
-        from->arguments_bytes ? tare__arena_copy(arena, from->arguments, from->arguments_bytes) : NULL;
+    char *line = from->arguments_bytes ? tare__arena_copy(arena, from->arguments, from->arguments_bytes) : NULL;
     for (size_t i = 0; line && i + 1 < from->arguments_bytes; i++)
         if (!line[i])
             line[i] = ' ';
@@ -98,8 +97,7 @@ static void take_run(const tare__run_table *from, tare__kept *run)
     run->signal = from->signal;
 }
 
-static void take_head(const tare__trace_run *from, const tare__trace_end *end, tare__arena *arena,
-                      tare__kept *run)
+static void take_head(const tare__trace_run *from, const tare__trace_end *end, tare__arena *arena, tare__kept *run)
 {
     run->command = command_of(from, arena);
     run->directory = from->directory;
@@ -154,13 +152,11 @@ static tare__figures *short_figures(tare__trace *trace, const tare__kept *run)
 }
 
 /* ---- into the store --------------------------------------------------------------------------------- */
-static int put(const char *place, tare__kept *run, const tare__figures *figures, tare__cli_git *git,
-               tare__error *error)
+static int put(const char *place, tare__kept *run, const tare__figures *figures, tare__cli_git *git, tare__error *error)
 {
     const tare__store_options options = {.create = true,
                                          .writes = true,
-                                         .patience_ms =
-                                             strstr(place, "://") ? SERVER_PATIENCE_MS : PATIENCE_MS};
+                                         .patience_ms = strstr(place, "://") ? SERVER_PATIENCE_MS : PATIENCE_MS};
     tare__store *store = NULL;
     int status = tare__store_open(place, &options, &store, error);
     run->dirty = tare__cli_git_answer(git);
@@ -173,8 +169,7 @@ static int put(const char *place, tare__kept *run, const tare__figures *figures,
 static void say(int status, const tare__error *error)
 {
     if (status)
-        tare__cli_say("tare", "not in the history: %s",
-                      error->text[0] ? error->text : tare_status_text(status));
+        tare__cli_say("tare", "not in the history: %s", error->text[0] ? error->text : tare_status_text(status));
 }
 
 static int keep_run(const char *place, const tare__cli_keeping *keeping, tare__trace *trace,
@@ -189,7 +184,7 @@ static int keep_run(const char *place, const tare__cli_keeping *keeping, tare__t
     if (!analysis)
         figures = short_figures(trace, &run);
     if (status || !figures)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     run.machine = figures->machine;
     run.tags = keeping->tags;
     run.n_tags = keeping->n_tags;

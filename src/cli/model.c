@@ -2,7 +2,7 @@
  * One thread.
  * Must not know how a model is read, run or laid out. */
 #define _GNU_SOURCE
-#include "model.h"
+#include "cli.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,30 +13,47 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "emit/emit.h"
+#include "keep.h"
+#include "model/model.h"
+#include "model_measure.h"
 #include "tare.h"
 #include "views.h"
 
 #define ME "tare model"
+#define BATCHES_MAX 32u
 
-enum { MODEL_FORMAT, MODEL_CSV = MODEL_FORMAT + 2, MODEL_OUTPUT, MODEL_DIM, MODEL_BATCH, MODEL_SHAPE, MODEL_ALL,
-       MODEL_WIDTH, MODEL_TAG, MODEL_NO_HISTORY, MODEL_STORE };
+typedef struct model_settings {
+    const char *path; /* the model */
+    const char *format, *output, *folder;
+    int64_t batches[BATCHES_MAX]; /* the file is analyzed at the first, measured at each */
+    size_t n_batches;                         /* 0: not given */
+    tare__model_options options;              /* batch: the first of them */
+    tare__cli_measure measure;
+    tare__emit_options emit;
+    tare__cli_keeping keeping;
+    char *default_output; /* default name of a page */
+    tare__arena *arena;   /* of the options */
+} model_settings;
 
-static const char *const formats[] = {"html", "json"};
+enum { MODEL_CSV, MODEL_DIM, MODEL_BATCH, MODEL_SHAPE, MODEL_TAG };
 
 static const tare__cli_option model_options[] = {
-    {"html", 0, NULL, "write an HTML report", MODEL_FORMAT},
-    {"json", 0, NULL, "print every table as JSON", MODEL_FORMAT + 1},
+    {"html", 0, NULL, "write an HTML report", TARE__CLI_FORMAT(model_settings, format)},
+    {"json", 0, NULL, "print every table as JSON", TARE__CLI_FORMAT(model_settings, format)},
     {"csv", 0, "DIR", "write every table as a CSV file to this directory", MODEL_CSV},
-    {"output", 'o', "FILE", "output file (written atomically)", MODEL_OUTPUT},
+    {"output", 'o', "FILE", "output file (written atomically)", TARE__CLI_TEXT(model_settings, output)},
     {"batch", 'b', "N[,N…]", "batch sizes: the first dimension of inputs where the model leaves it open",
      MODEL_BATCH},
     {"dim", 0, "NAME=N", "value of a symbolic dimension; can be repeated", MODEL_DIM},
     {"shape", 0, "INPUT=N,N,…", "shape of an input; can be repeated", MODEL_SHAPE},
-    {"all", 0, NULL, "show every operator and layer", MODEL_ALL},
-    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", MODEL_WIDTH},
+    {"all", 0, NULL, "show every operator and layer", TARE__CLI_SETS(model_settings, emit.all)},
+    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)",
+     TARE__CLI_WIDTH(model_settings, emit.width)},
     {"tag", 0, "TAG", "tag the run in the history; can be repeated", MODEL_TAG},
-    {"no-history", 0, NULL, "do not add the measurements to the history", MODEL_NO_HISTORY},
-    {"store", 0, "PLACE", "history to use: a directory, a file, a postgres:// URL, or off", MODEL_STORE},
+    {"no-history", 0, NULL, "do not add the measurements to the history", TARE__CLI_SETS(model_settings, keeping.off)},
+    {"store", 0, "PLACE", "history to use: a directory, a file, a postgres:// URL, or off",
+     TARE__CLI_TEXT(model_settings, keeping.store)},
     TARE__MEASURE_OPTIONS,
 };
 
@@ -54,7 +71,7 @@ static bool read_dimension(const char *text, int64_t *value, const char **after)
     return errno == 0 && number <= INT32_MAX;
 }
 
-static int take_batches(tare__cli_model *settings, const char *argument, tare__error *error)
+static int take_batches(model_settings *settings, const char *argument, tare__error *error)
 {
     const char *at = argument;
     settings->n_batches = 0;
@@ -63,8 +80,8 @@ static int take_batches(tare__cli_model *settings, const char *argument, tare__e
         if (!read_dimension(at, &batch, &at) || batch == 0 || (*at && *at != ','))
             return tare__fail(error, TARE_E_USAGE,
                               "--batch: '%.64s' is not a batch size or a comma-separated list of them", argument);
-        if (settings->n_batches == TARE__MODEL_BATCHES_MAX)
-            return tare__fail(error, TARE_E_USAGE, "--batch: at most %u are allowed", TARE__MODEL_BATCHES_MAX);
+        if (settings->n_batches == BATCHES_MAX)
+            return tare__fail(error, TARE_E_USAGE, "--batch: at most %u are allowed", BATCHES_MAX);
         settings->batches[settings->n_batches++] = batch;
         if (!*at)
             break;
@@ -74,7 +91,7 @@ static int take_batches(tare__cli_model *settings, const char *argument, tare__e
 }
 
 /* Appends an element to a list that the options point to. */
-static void *add_to(tare__cli_model *settings, const void **list, size_t *n, size_t bytes)
+static void *add_to(model_settings *settings, const void **list, size_t *n, size_t bytes)
 {
     char *longer = settings->arena ? tare__arena_alloc(settings->arena, (*n + 1) * bytes) : NULL;
     if (!longer)
@@ -86,7 +103,7 @@ static void *add_to(tare__cli_model *settings, const void **list, size_t *n, siz
 }
 
 /* The last '=': names of inputs may contain others. */
-static const char *name_before(tare__cli_model *settings, const char *argument, const char **value)
+static const char *name_before(model_settings *settings, const char *argument, const char **value)
 {
     const char *equals = strrchr(argument, '=');
     if (!equals || equals == argument)
@@ -95,7 +112,7 @@ static const char *name_before(tare__cli_model *settings, const char *argument, 
     return settings->arena ? tare__arena_copy(settings->arena, argument, (size_t)(equals - argument)) : NULL;
 }
 
-static int take_dimension(tare__cli_model *settings, const char *argument, tare__error *error)
+static int take_dimension(model_settings *settings, const char *argument, tare__error *error)
 {
     const char *value = NULL, *name = name_before(settings, argument, &value);
     int64_t number;
@@ -104,21 +121,20 @@ static int take_dimension(tare__cli_model *settings, const char *argument, tare_
     const void *list = settings->options.dimensions;
     tare__model_dimension *one = add_to(settings, &list, &settings->options.n_dimensions, sizeof *one);
     if (!one)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     settings->options.dimensions = list;
     *one = (tare__model_dimension){.name = name, .value = number};
     return 0;
 }
 
-static int take_shape(tare__cli_model *settings, const char *argument, tare__error *error)
+static int take_shape(model_settings *settings, const char *argument, tare__error *error)
 {
     const char *at = NULL, *name = name_before(settings, argument, &at);
     int64_t dims[TARE__MODEL_RANK_MAX];
     size_t rank = 0;
     bool sound = name != NULL;
     for (; sound && *at; at += *at == ',') {
-        sound = rank < TARE__MODEL_RANK_MAX && read_dimension(at, &dims[rank], &at) &&
-                (!*at || (*at == ',' && at[1]));
+        sound = rank < TARE__MODEL_RANK_MAX && read_dimension(at, &dims[rank], &at) && (!*at || (*at == ',' && at[1]));
         rank++;
     }
     if (!sound)
@@ -128,7 +144,7 @@ static int take_shape(tare__cli_model *settings, const char *argument, tare__err
     tare__model_shape *one = add_to(settings, &list, &settings->options.n_shapes, sizeof *one);
     int64_t *kept = one ? tare__arena_alloc(settings->arena, rank * sizeof *kept + 1) : NULL;
     if (!kept)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     memcpy(kept, dims, rank * sizeof *kept);
     settings->options.shapes = list;
     *one = (tare__model_shape){.input = name, .rank = rank, .dims = kept};
@@ -137,7 +153,7 @@ static int take_shape(tare__cli_model *settings, const char *argument, tare__err
 
 static int take_model_option(void *context, int key, const char *argument, tare__error *error)
 {
-    tare__cli_model *settings = context;
+    model_settings *settings = context;
     int status;
     if (key >= TARE__MEASURE_STATIC)
         return tare__measure_take(&settings->measure, key, argument, settings->arena, error);
@@ -145,21 +161,15 @@ static int take_model_option(void *context, int key, const char *argument, tare_
     case MODEL_CSV:
         status = tare__cli_take_format(TARE__VIEW_CSV, &settings->format, error);
         return status ? status : tare__cli_take_text("csv", argument, &settings->folder, error);
-    case MODEL_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
     case MODEL_BATCH: return take_batches(settings, argument, error);
     case MODEL_DIM: return take_dimension(settings, argument, error);
     case MODEL_SHAPE: return take_shape(settings, argument, error);
-    case MODEL_ALL: settings->emit.all = true; return 0;
-    case MODEL_WIDTH: return tare__cli_take_width(argument, &settings->emit.width, error);
-    case MODEL_TAG: return tare__cli_keep_take_tags(&settings->keeping, argument, error);
-    case MODEL_NO_HISTORY: settings->keeping.off = true; return 0;
-    case MODEL_STORE: return tare__cli_take_text("store", argument, &settings->keeping.store, error);
-    default: return tare__cli_take_format(formats[key - MODEL_FORMAT], &settings->format, error);
+    default: return tare__cli_keep_take_tags(&settings->keeping, argument, error);
     }
 }
 
 /* Words that are not a model may be further thresholds. */
-static int take_word(tare__cli_model *settings, const char *word, tare__error *error)
+static int take_word(model_settings *settings, const char *word, tare__error *error)
 {
     bool taken = false;
     int status = tare__measure_take_word(&settings->measure, word, &taken, error);
@@ -171,7 +181,7 @@ static int take_word(tare__cli_model *settings, const char *word, tare__error *e
     return 0;
 }
 
-static int find_input(const tare__cli_words *words, tare__cli_model *settings, tare__error *error)
+static int find_input(const tare__cli_words *words, model_settings *settings, tare__error *error)
 {
     int status = 0;
     for (int i = 0; i < words->count && !status; i++)
@@ -185,7 +195,7 @@ static int find_input(const tare__cli_words *words, tare__cli_model *settings, t
 
 /* ---- output file --------------------------------------------------------------------------------------------- */
 /* An HTML page is not written to a terminal: it is placed next to the model, unless a file of that name exists. */
-static int find_place(tare__cli_model *settings, tare__error *error)
+static int find_place(model_settings *settings, tare__error *error)
 {
     if (!settings->format || strcmp(settings->format, "html") != 0 || settings->output || !isatty(STDOUT_FILENO))
         return 0;
@@ -194,7 +204,7 @@ static int find_place(tare__cli_model *settings, tare__error *error)
     return status;
 }
 
-static int check_outputs(tare__cli_model *settings, tare__error *error)
+static int check_outputs(model_settings *settings, tare__error *error)
 {
     if (settings->output && settings->folder)
         return tare__fail(error, TARE_E_USAGE, "--csv and --output are mutually exclusive");
@@ -204,35 +214,14 @@ static int check_outputs(tare__cli_model *settings, tare__error *error)
 }
 
 /* ---- the report ---------------------------------------------------------------------------------------------- */
-static int write_text(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
-                     tare__error *error)
-{
-    return tare__emit_model_text(what, options, sink, error);
-}
-
-static int write_json(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
-                      tare__error *error)
-{
-    return tare__emit_model_json(what, options, sink, error);
-}
-
-static int write_html(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
-                      tare__error *error)
-{
-    return tare__emit_model_html(what, options, sink, error);
-}
-
-static int write_csv(const void *what, const tare__emit_files *files, tare__error *error)
-{
-    return tare__emit_model_csv(what, files, error);
-}
-
-static int show(const tare__cli_model *settings, const tare__model_view *view, bool *unwritten, tare__error *error)
+static int show(const model_settings *settings, const tare__model_view *view, bool *unwritten, tare__error *error)
 {
     const char *format = settings->format;
-    tare__view_writer *write = !format ? write_text : strcmp(format, "json") == 0 ? write_json : write_html;
+    tare__emit_writer *write = !format                        ? tare__emit_model_text
+                               : strcmp(format, "json") == 0 ? tare__emit_model_json
+                                                             : tare__emit_model_html;
     if (settings->folder)
-        return tare__view_folder(settings->folder, write_csv, view, unwritten, error);
+        return tare__view_folder(settings->folder, tare__emit_model_csv, view, unwritten, error);
     return tare__view_one(settings->output, &settings->emit, !format, write, view, unwritten, error);
 }
 
@@ -245,7 +234,7 @@ static int exit_status_of(int status, bool unwritten)
     return status ? TARE__EXIT_INPUT : TARE__EXIT_OK;
 }
 
-static int analyze_and_show(tare__cli_model *settings, tare__error *error)
+static int analyze_and_show(model_settings *settings, tare__error *error)
 {
     tare__model_report *report = NULL;
     bool unwritten = false;
@@ -285,7 +274,7 @@ static int model_main(int argc, char **argv)
 {
     tare__error error = {""};
     tare__cli_words words;
-    tare__cli_model settings = {.arena = tare__arena_new()};
+    model_settings settings = {.arena = tare__arena_new()};
     int status = tare__cli_read(&tare__cli_model_command, argc, argv, &settings, &words, &error);
     bool help = !status && words.help;
     if (!status && !help)

@@ -1,7 +1,7 @@
 /* model_limits: which figure of a configuration a threshold's name refers to, and whether the threshold is met.
  * One thread.
  * Must not know how thresholds are written or shown. */
-#include "model_limits.h"
+#include "model_measure.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "model_limits.h"
 #include "tare.h"
 
 #define ME "tare model"
@@ -109,7 +108,7 @@ static int take_input(tare__cli_measure *settings, const char *argument, tare__a
         file->path = NULL;
     else
         tare__runner_file_shape(file);
-    return equals && !file->input ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+    return equals && !file->input ? tare__no_memory(error) : 0;
 }
 
 static int take_threshold(tare__cli_measure *settings, const char *argument, tare__error *error)

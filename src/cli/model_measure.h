@@ -88,4 +88,10 @@ int tare__measure_figures(const char *path, const tare__model_options *analyzed,
  * missing although measuring was requested; 3: the model cannot be run. */
 int tare__measure_exit(const tare__cli_measure *settings, const tare__model_measured *measured);
 
+/* ---- thresholds (model_limits.c) ------------------------------------------------------------------------- */
+/* Whether a model has a figure of this name, and the unit matches it. 0 or TARE_E_USAGE. */
+int tare__limits_check(const tare__threshold *threshold, tare__error *error);
+/* Fills the limits of `measured`. 0 or TARE_E_MEMORY. */
+int tare__limits_hold(const tare__threshold *thresholds, size_t n, tare__model_measured *measured);
+
 #endif

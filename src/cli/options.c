@@ -117,15 +117,12 @@ static int take_option(parse *state, const tare__cli_option *option, const char 
         state->help = true;
         return 0;
     }
-    if (!option->argument)
-        return state->command->take(state->settings, option->key, NULL, state->error);
-    if (!attached) {
+    if (option->argument && !attached) {
         if (state->at + 1 >= state->argc)
-            return tare__fail(state->error, TARE_E_USAGE, "--%s requires a value: %s", option->name,
-                              option->argument);
+            return tare__fail(state->error, TARE_E_USAGE, "--%s requires a value: %s", option->name, option->argument);
         attached = state->argv[++state->at];
     }
-    return state->command->take(state->settings, option->key, attached, state->error);
+    return tare__cli_take(state->command, option, state->settings, attached, state->error);
 }
 
 static int parse_long(parse *state, const char *word)

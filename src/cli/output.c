@@ -69,7 +69,7 @@ static int open_path(tare__cli_output *output, const char *path, tare__error *er
         return tare__fail(error, TARE_E_PERMISSION, "'%s' is a pipe owned by another user", path);
     output->path = strdup(path);
     if (!output->path)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     return in_place ? open_in_place(output, descriptor, error) : open_temporary(output, error);
 }
 
@@ -93,7 +93,7 @@ int tare__cli_output_open_in(tare__cli_output *output, int folder, const char *p
 {
     *output = (tare__cli_output){.fd = -1, .in_folder = true, .folder = folder, .path = strdup(path)};
     if (!output->path)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     output->name = output->path + strlen(path) - name_bytes;
     int status = open_temporary(output, error);
     if (status) {
@@ -152,8 +152,7 @@ static int finish(tare__cli_output *output, tare__error *error)
     if (output->failure == EPIPE)
         return 0; /* the reader has closed the pipe */
     if (!output->path)
-        return tare__fail(error, TARE_E_SYSTEM, "cannot write to standard output: %s",
-                          strerror(output->failure));
+        return tare__fail(error, TARE_E_SYSTEM, "cannot write to standard output: %s", strerror(output->failure));
     return tare__fail(error, TARE_E_SYSTEM, "cannot write '%s': %s", output->path, strerror(output->failure));
 }
 
@@ -178,6 +177,20 @@ int tare__cli_output_close(tare__cli_output *output, bool whole, tare__error *er
     free(output->path);
     *output = (tare__cli_output){.fd = -1};
     return status;
+}
+
+int tare__cli_write_text(const tare__text *text, bool lines, bool colours, const char *path, tare__error *error)
+{
+    tare__cli_output output;
+    if (text->failed)
+        return tare__no_memory(error);
+    int status = tare__cli_output_open(&output, path, error);
+    if (status)
+        return status;
+    if (lines)
+        tare__cli_output_lines(&output, colours);
+    tare__cli_output_write(&output, text->data, text->length);
+    return tare__cli_output_close(&output, true, error);
 }
 
 int tare__cli_print(const tare__text *text)
@@ -234,7 +247,7 @@ int tare__cli_place_beside(const char *path, const char *ending, const char *bec
         length--;
     if (asprintf(place, "%.*s%s", (int)length, path, becomes) < 0) {
         *place = NULL;
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     }
     if (access(*place, F_OK) == 0)
         return tare__fail(error, TARE_E_USAGE, "'%.200s' already exists; use -o %.200s to overwrite it", *place,

@@ -41,8 +41,7 @@ static void add_all(const char *me, const char *trace, const tare__text *paths)
         if (access(at, F_OK) == 0 && files++ < FILES_MAX)
             add_one(me, at, trace);
     if (files > FILES_MAX)
-        tare__cli_say(me, "the program's own profiler wrote %u files; the first %u were imported", files,
-                      FILES_MAX);
+        tare__cli_say(me, "the program's own profiler wrote %u files; the first %u were imported", files, FILES_MAX);
 }
 
 /* Each path is terminated by NUL and listed once: several processes may have written the same file. */
@@ -68,8 +67,7 @@ static int find_paths(const char *path, tare__text *paths)
     return status;
 }
 
-uint64_t tare__cli_import_profiler(const tare__cli_recording *recording, const char *me,
-                              const tare__run_result *result)
+uint64_t tare__cli_import_profiler(const tare__cli_recording *recording, const char *me, const tare__run_result *result)
 {
     tare__text paths = {0};
     uint64_t bytes = result->trace_bytes;

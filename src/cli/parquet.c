@@ -25,8 +25,7 @@ static bool find_python(char *out, size_t room)
 
 int tare__cli_parquet(const char *folder, const char *trace, const char *rules, tare__error *error)
 {
-    static const char code[] =
-        "import sys\n"
+    static const char code[] = "import sys\n"
         "try:\n"
         "    import tare._parquet as parquet\n"
         "except ImportError as missing:\n"

@@ -92,29 +92,16 @@ static int take_carbon(tare__cli_recording *recording, const char *argument, tar
 int tare__cli_recording_take(tare__cli_recording *recording, int key, const char *argument, tare__error *error)
 {
     switch (key) {
-    case TARE__RECORDING_OUTPUT: return tare__cli_take_text("output", argument, &recording->output, error);
-    case TARE__RECORDING_FORCE: recording->overwrite = true; return 0;
-    case TARE__RECORDING_QUIET: recording->quiet = true; return 0;
     case TARE__RECORDING_READABLE:
         recording->readable = true;
         tare__cli_output_readable();
         return 0;
-    case TARE__RECORDING_LIVE: recording->wants_live = true; return 0;
-    case TARE__RECORDING_MAX_SIZE: return tare__parse_bytes(argument, "--max-size", &recording->max_bytes, error);
-    case TARE__RECORDING_LAST: return tare__parse_duration(argument, "--last", &recording->last_ns, error);
     case TARE__RECORDING_INTERVAL: return take_interval(recording, argument, error);
     case TARE__RECORDING_WITHOUT: return take_without(recording, argument, error);
     case TARE__RECORDING_STACKS: return take_stacks(recording, argument, error);
     case TARE__RECORDING_NO_STACKS: recording->stack_interval_ns = TARE__RUN_NO_SAMPLES; return 0;
     case TARE__RECORDING_CARBON: return take_carbon(recording, argument, error);
-    case TARE__RECORDING_TAG: return tare__cli_keep_take_tags(&recording->keeping, argument, error);
-    case TARE__RECORDING_STORE: return tare__cli_take_text("store", argument, &recording->keeping.store, error);
-    case TARE__RECORDING_NO_HISTORY: recording->keeping.off = true; return 0;
-    case TARE__RECORDING_RULES: return tare__cli_take_text("rules", argument, &recording->rules_file, error);
-    default: {
-        int view = key - TARE__RECORDING_HTML;
-        return tare__cli_take_text(formats[view], argument, &recording->views[view], error);
-    }
+    default: return tare__cli_keep_take_tags(&recording->keeping, argument, error);
     }
 }
 
@@ -215,8 +202,7 @@ static bool wants_views(const tare__cli_recording *recording)
 
 /* ---- messages --------------------------------------------------------------------------------------- */
 /* "tare: wrote train.tare (113 KiB), train.html (1.2 MiB)", wrapped to the width of a terminal. */
-static void say_what_was_written(const tare__cli_recording *recording, const tare__run_result *result,
-                                 uint64_t bytes)
+static void say_what_was_written(const tare__cli_recording *recording, const tare__run_result *result, uint64_t bytes)
 {
     char size[TARE__UNIT_BYTES];
     tare__text line = {0}, word = {0};
@@ -251,8 +237,7 @@ typedef struct left_behind {
 static void count_left(void *context, const tare__leftover *one)
 {
     left_behind *left = context;
-    if (one->state == TARE__LEFTOVER_SAVED || one->state == TARE__LEFTOVER_DAMAGED ||
-        one->state == TARE__LEFTOVER_PART)
+    if (one->state == TARE__LEFTOVER_SAVED || one->state == TARE__LEFTOVER_DAMAGED || one->state == TARE__LEFTOVER_PART)
         return;
     left->bytes += one->bytes;
     if (left->count++ == 0 || one->at >= left->newest_at) {

@@ -12,66 +12,52 @@
 
 /* ---- options -------------------------------------------------------------------------------------- */
 enum {
-    TARE__RECORDING_OUTPUT = 100,
-    TARE__RECORDING_FORCE,
-    TARE__RECORDING_QUIET,
-    TARE__RECORDING_MAX_SIZE,
-    TARE__RECORDING_LAST,
-    TARE__RECORDING_READABLE,
+    TARE__RECORDING_READABLE = 100,
     TARE__RECORDING_INTERVAL,
     TARE__RECORDING_WITHOUT,
     TARE__RECORDING_STACKS,
     TARE__RECORDING_NO_STACKS,
     TARE__RECORDING_CARBON,
-    TARE__RECORDING_RULES,
-    TARE__RECORDING_LIVE,
-    TARE__RECORDING_TAG,
-    TARE__RECORDING_STORE,
-    TARE__RECORDING_NO_HISTORY,
-    TARE__RECORDING_HTML, /* from here on the views, in the order of their table */
-    TARE__RECORDING_JSON,
-    TARE__RECORDING_CSV,
-    TARE__RECORDING_CHROME,
-    TARE__RECORDING_PERFETTO,
-    TARE__RECORDING_TENSORBOARD
+    TARE__RECORDING_TAG
 };
 #define TARE__RECORDING_VIEWS 6
 
-/* Rows of a command's option table. */
-#define TARE__RECORDING_OPTIONS                                                                                       \
-    {"output", 'o', "FILE",                                                                                           \
-     "trace file to write (default: named after the script, train.tare; train.2.tare if it exists)",                  \
-     TARE__RECORDING_OUTPUT},                                                                                         \
-        {"force", 'f', NULL, "overwrite the output file", TARE__RECORDING_FORCE},                                     \
-        {"quiet", 'q', NULL, "print errors and warnings only, no summary", TARE__RECORDING_QUIET},                    \
-        {"html", 0, "FILE", "write an interactive HTML report", TARE__RECORDING_HTML},                                \
-        {"json", 0, "FILE", "write every table as JSON", TARE__RECORDING_JSON},                                       \
-        {"csv", 0, "DIR", "write every table as a CSV file to this directory", TARE__RECORDING_CSV},                  \
-        {"chrome", 0, "FILE", "write a Chrome trace (JSON) for chrome://tracing and ui.perfetto.dev",                 \
-         TARE__RECORDING_CHROME},                                                                                     \
-        {"perfetto", 0, "FILE", "write a Perfetto trace (protobuf) for ui.perfetto.dev", TARE__RECORDING_PERFETTO},   \
-        {"tensorboard", 0, "DIR", "write a TensorBoard profile to this directory", TARE__RECORDING_TENSORBOARD},      \
-        {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)", TARE__RECORDING_INTERVAL},      \
-        {"disable", 0, "LIST", "samplers to disable, separated by commas: process, system, container, power, nvml",   \
-         TARE__RECORDING_WITHOUT},                                                                                    \
-        {"stacks", 0, "HZ", "call stacks of Python programs per second, from 1 to 10000 (default 100)",               \
-         TARE__RECORDING_STACKS},                                                                                     \
-        {"no-stacks", 0, NULL, "do not sample call stacks", TARE__RECORDING_NO_STACKS},                               \
-        {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},                         \
-        {"rules", 0, "FILE", "add findings from user-defined rules", TARE__RECORDING_RULES},                          \
-        {"live", 0, NULL, "show a status line while the program runs (terminal only)", TARE__RECORDING_LIVE},         \
-        {"max-size", 0, "SIZE", "maximum size of the trace (500M, 2G); the oldest events are dropped first",          \
-         TARE__RECORDING_MAX_SIZE},                                                                                   \
-        {"last", 0, "TIME", "keep only the last TIME of events (60s, 5m)", TARE__RECORDING_LAST},                     \
-        {"readable", 0, NULL, "make the trace readable by other users (default: owner only)",                         \
-         TARE__RECORDING_READABLE},                                                                                   \
-        {"tag", 0, "TAG", "tag the run in the history; can be repeated", TARE__RECORDING_TAG},                        \
-        {"no-history", 0, NULL, "do not add this run to the history", TARE__RECORDING_NO_HISTORY},                    \
-    {                                                                                                                 \
-        "store", 0, "PLACE",                                                                                          \
-            "history to use: a directory, a file, a postgres:// URL, or off (default: in the user's data directory)", \
-            TARE__RECORDING_STORE                                                                                     \
-    }
+/* Rows of the option table of a command whose settings have a member `recording`. */
+#define TARE__RECORDING_OPTIONS(settings)                                                                              \
+    {"output", 'o', "FILE",                                                                                            \
+     "trace file to write (default: named after the script, train.tare; train.2.tare if it exists)",                   \
+     TARE__CLI_TEXT(settings, recording.output)},                                                                      \
+    {"force", 'f', NULL, "overwrite the output file", TARE__CLI_SETS(settings, recording.overwrite)},                  \
+    {"quiet", 'q', NULL, "print errors and warnings only, no summary", TARE__CLI_SETS(settings, recording.quiet)},     \
+    {"html", 0, "FILE", "write an interactive HTML report", TARE__CLI_TEXT(settings, recording.views[0])},             \
+    {"json", 0, "FILE", "write every table as JSON", TARE__CLI_TEXT(settings, recording.views[1])},                    \
+    {"csv", 0, "DIR", "write every table as a CSV file to this directory",                                             \
+     TARE__CLI_TEXT(settings, recording.views[2])},                                                                    \
+    {"chrome", 0, "FILE", "write a Chrome trace (JSON) for chrome://tracing and ui.perfetto.dev",                      \
+     TARE__CLI_TEXT(settings, recording.views[3])},                                                                    \
+    {"perfetto", 0, "FILE", "write a Perfetto trace (protobuf) for ui.perfetto.dev",                                   \
+     TARE__CLI_TEXT(settings, recording.views[4])},                                                                    \
+    {"tensorboard", 0, "DIR", "write a TensorBoard profile to this directory",                                         \
+     TARE__CLI_TEXT(settings, recording.views[5])},                                                                    \
+    {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)", TARE__RECORDING_INTERVAL},           \
+    {"disable", 0, "LIST", "samplers to disable, separated by commas: process, system, container, power, nvml",        \
+     TARE__RECORDING_WITHOUT},                                                                                         \
+    {"stacks", 0, "HZ", "call stacks of Python programs per second, from 1 to 10000 (default 100)",                    \
+     TARE__RECORDING_STACKS},                                                                                          \
+    {"no-stacks", 0, NULL, "do not sample call stacks", TARE__RECORDING_NO_STACKS},                                    \
+    {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},                              \
+    {"rules", 0, "FILE", "add findings from user-defined rules", TARE__CLI_TEXT(settings, recording.rules_file)},      \
+    {"live", 0, NULL, "show a status line while the program runs (terminal only)",                                     \
+     TARE__CLI_SETS(settings, recording.wants_live)},                                                                  \
+    {"max-size", 0, "SIZE", "maximum size of the trace (500M, 2G); the oldest events are dropped first",               \
+     TARE__CLI_BYTES(settings, recording.max_bytes)},                                                                  \
+    {"last", 0, "TIME", "keep only the last TIME of events (60s, 5m)", TARE__CLI_TIME(settings, recording.last_ns)},   \
+    {"readable", 0, NULL, "make the trace readable by other users (default: owner only)", TARE__RECORDING_READABLE},   \
+    {"tag", 0, "TAG", "tag the run in the history; can be repeated", TARE__RECORDING_TAG},                             \
+    {"no-history", 0, NULL, "do not add this run to the history", TARE__CLI_SETS(settings, recording.keeping.off)},    \
+    {"store", 0, "PLACE",                                                                                              \
+     "history to use: a directory, a file, a postgres:// URL, or off (default: in the user's data directory)",         \
+     TARE__CLI_TEXT(settings, recording.keeping.store)}
 
 /* ---- the status line -------------------------------------------------------------------------------- */
 typedef struct tare__cli_live {
@@ -91,14 +77,14 @@ typedef struct tare__cli_recording {
     uint64_t max_bytes, last_ns, interval_ns, stack_interval_ns;
     uint32_t samplers_left_out;
     double carbon_g_per_kwh;
-    const char *views[TARE__RECORDING_VIEWS]; /* output path; NULL: not wanted */
+    const char *views[TARE__RECORDING_VIEWS]; /* html, json, csv, …: output path; NULL: not wanted */
     struct tare__rules *rules;
     tare__cli_live live;
     tare__cli_keeping keeping;
     tare__tidied tidied; /* earlier killed recordings, before this one began */
 } tare__cli_recording;
 
-/* One option of the rows above. 0, or TARE_E_USAGE with a message. */
+/* One option of the rows above that is not simply stored. 0, or TARE_E_USAGE with a message. */
 int tare__cli_recording_take(tare__cli_recording *recording, int key, const char *argument, tare__error *error);
 /* Checks combinations once all options are known: 0, or TARE_E_USAGE with a message. */
 int tare__cli_recording_check(const tare__cli_recording *recording, tare__error *error);

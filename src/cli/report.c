@@ -17,40 +17,7 @@
 #define ME      "tare report"
 #define PARQUET "parquet"
 
-enum {
-    REPORT_FORMAT, /* followed by the other formats */
-    REPORT_CSV = REPORT_FORMAT + 5,
-    REPORT_PARQUET,
-    REPORT_TENSORBOARD,
-    REPORT_BY,
-    REPORT_ALL,
-    REPORT_RAW,
-    REPORT_RULES,
-    REPORT_OUTPUT,
-    REPORT_WIDTH
-};
-
-/* By key. */
-static const char *const formats[] = {"html", "json", "events", "chrome", "perfetto"};
-
-static const tare__cli_option report_options[] = {
-    {"html", 0, NULL, "write an interactive HTML report", REPORT_FORMAT},
-    {"json", 0, NULL, "print every table as JSON", REPORT_FORMAT + 1},
-    {"csv", 0, "DIR", "write every table as a CSV file to this directory", REPORT_CSV},
-    {"parquet", 0, "DIR", "write every table as a Parquet file to this directory (requires PyArrow)", REPORT_PARQUET},
-    {"chrome", 0, NULL, "print a Chrome trace (JSON) for chrome://tracing and ui.perfetto.dev", REPORT_FORMAT + 3},
-    {"perfetto", 0, NULL, "write a Perfetto trace (protobuf) for ui.perfetto.dev", REPORT_FORMAT + 4},
-    {"tensorboard", 0, "DIR", "write a profile for TensorBoard and HolisticTraceAnalysis to this directory",
-     REPORT_TENSORBOARD},
-    {"events", 0, NULL, "print the raw event stream, one event per line", REPORT_FORMAT + 2},
-    {"by", 0, "WHAT", "group the span tree by run (default), process or thread",
-     REPORT_BY},
-    {"all", 0, NULL, "show every row; truncate nothing", REPORT_ALL},
-    {"raw", 0, NULL, "show self times as measured, without subtracting overhead", REPORT_RAW},
-    {"rules", 0, "FILE", "add findings from user-defined rules", REPORT_RULES},
-    {"output", 'o', "FILE", "output file (written atomically)", REPORT_OUTPUT},
-    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", REPORT_WIDTH},
-};
+enum { REPORT_CSV, REPORT_PARQUET, REPORT_TENSORBOARD, REPORT_BY };
 
 typedef struct report_settings {
     const char *format, *output, *folder, *rules_file;
@@ -58,6 +25,29 @@ typedef struct report_settings {
     tare__analyze_options analyze;
     tare__emit_options emit;
 } report_settings;
+
+static const tare__cli_option report_options[] = {
+    {"html", 0, NULL, "write an interactive HTML report", TARE__CLI_FORMAT(report_settings, format)},
+    {"json", 0, NULL, "print every table as JSON", TARE__CLI_FORMAT(report_settings, format)},
+    {"csv", 0, "DIR", "write every table as a CSV file to this directory", REPORT_CSV},
+    {"parquet", 0, "DIR", "write every table as a Parquet file to this directory (requires PyArrow)", REPORT_PARQUET},
+    {"chrome", 0, NULL, "print a Chrome trace (JSON) for chrome://tracing and ui.perfetto.dev",
+     TARE__CLI_FORMAT(report_settings, format)},
+    {"perfetto", 0, NULL, "write a Perfetto trace (protobuf) for ui.perfetto.dev",
+     TARE__CLI_FORMAT(report_settings, format)},
+    {"tensorboard", 0, "DIR", "write a profile for TensorBoard and HolisticTraceAnalysis to this directory",
+     REPORT_TENSORBOARD},
+    {"events", 0, NULL, "print the raw event stream, one event per line", TARE__CLI_FORMAT(report_settings, format)},
+    {"by", 0, "WHAT", "group the span tree by run (default), process or thread",
+     REPORT_BY},
+    {"all", 0, NULL, "show every row; truncate nothing", TARE__CLI_SETS(report_settings, emit.all)},
+    {"raw", 0, NULL, "show self times as measured, without subtracting overhead",
+     TARE__CLI_SETS(report_settings, emit.raw)},
+    {"rules", 0, "FILE", "add findings from user-defined rules", TARE__CLI_TEXT(report_settings, rules_file)},
+    {"output", 'o', "FILE", "output file (written atomically)", TARE__CLI_TEXT(report_settings, output)},
+    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)",
+     TARE__CLI_WIDTH(report_settings, emit.width)},
+};
 
 /* ---- settings ------------------------------------------------------------------------------------ */
 static int take_by(report_settings *settings, const char *what, tare__error *error)
@@ -88,28 +78,8 @@ static int take_report_option(void *context, int key, const char *argument, tare
     case REPORT_CSV: return take_folder(settings, TARE__VIEW_CSV, argument, error);
     case REPORT_PARQUET: return take_folder(settings, PARQUET, argument, error);
     case REPORT_TENSORBOARD: return take_folder(settings, TARE__VIEW_TENSORBOARD, argument, error);
-    case REPORT_BY: return take_by(settings, argument, error);
-    case REPORT_WIDTH: return tare__cli_take_width(argument, &settings->emit.width, error);
-    case REPORT_ALL: settings->emit.all = true; return 0;
-    case REPORT_RAW: settings->emit.raw = true; return 0;
-    case REPORT_RULES: return tare__cli_take_text("rules", argument, &settings->rules_file, error);
-    case REPORT_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
-    default: return tare__cli_take_format(formats[key - REPORT_FORMAT], &settings->format, error);
+    default: return take_by(settings, argument, error);
     }
-}
-
-static int find_input(const tare__cli_words *words, const char **path, tare__error *error)
-{
-    int rest = 0;
-    while (words->rest && words->rest[rest])
-        rest++;
-    if (words->count + rest == 0)
-        return tare__fail(error, TARE_E_USAGE, "missing trace: tare report FILE.tare");
-    *path = words->count ? words->words[0] : words->rest[0];
-    if (words->count + rest > 1)
-        return tare__fail(error, TARE_E_USAGE, "only one trace is allowed; unexpected argument '%.64s'",
-                          words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
-    return 0;
 }
 
 /* ---- output file --------------------------------------------------------------------------------- */
@@ -124,8 +94,7 @@ static int find_place(report_settings *settings, const char *path, tare__error *
         if (!settings->format || strcmp(settings->format, places[i].format) != 0 || settings->output ||
             !isatty(STDOUT_FILENO))
             continue;
-        int status =
-            tare__cli_place_beside(path, ".tare", places[i].ending, &settings->default_output, error);
+        int status = tare__cli_place_beside(path, ".tare", places[i].ending, &settings->default_output, error);
         if (status)
             return status;
         settings->output = settings->default_output;
@@ -176,7 +145,7 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
     int status = tare__cli_read(&tare__cli_report, argc, argv, settings, words, error);
     if (status || words->help)
         return status;
-    status = find_input(words, path, error);
+    status = tare__cli_one_word(words, "trace", "tare report FILE.tare", path, error);
     if (!status && settings->output && settings->folder)
         return tare__fail(error, TARE_E_USAGE, "--%s and --output are mutually exclusive", settings->format);
     if (!status && settings->output && tare__cli_same_file(*path, settings->output))

@@ -10,26 +10,7 @@
 #include "recording.h"
 #include "tare.h"
 
-enum { RUN_POOL, RUN_NO_WAIT, RUN_NO_SAMPLING, RUN_LINES, RUN_OPS, RUN_SHAPES, RUN_STEPS, RUN_EVERY_EPOCHS };
-
-static const tare__cli_option run_options[] = {
-    TARE__RECORDING_OPTIONS,
-    {"no-sampling", 0, NULL, "record only the program's own spans; disable all samplers",
-     RUN_NO_SAMPLING},
-    {"lines", 0, "FUNC",
-     "Python: time each line of these functions, separated by commas (step, Net.forward, train:*)", RUN_LINES},
-    {"ops", 0, NULL, "PyTorch: record every operator and module", RUN_OPS},
-    {"steps", 0, "FROM:TO", "PyTorch: record only these training steps (50:70 is 50 to 69; 50: is 50 and later)",
-     RUN_STEPS},
-    {"every-epochs", 0, "N", "PyTorch: record only every Nth epoch, starting with the first", RUN_EVERY_EPOCHS},
-    {"shapes", 0, NULL,
-     "PyTorch: like --ops, and measure shapes, bytes and FLOPs of operators in one step",
-     RUN_SHAPES},
-    {"buffer-size", 0, "SIZE",
-     "event buffer of each process (default 8M, extended up to 32M as needed)",
-     RUN_POOL},
-    {"no-wait", 0, NULL, "exit with the command, even if its child processes are still recording", RUN_NO_WAIT},
-};
+enum { RUN_LINES, RUN_SHAPES, RUN_STEPS, RUN_EVERY_EPOCHS };
 
 typedef struct run_settings {
     tare__cli_recording recording;
@@ -40,6 +21,26 @@ typedef struct run_settings {
     bool operators;
     bool told_of_waiting;
 } run_settings;
+
+static const tare__cli_option run_options[] = {
+    TARE__RECORDING_OPTIONS(run_settings),
+    {"no-sampling", 0, NULL, "record only the program's own spans; disable all samplers",
+     TARE__CLI_SETS(run_settings, no_sampling)},
+    {"lines", 0, "FUNC",
+     "Python: time each line of these functions, separated by commas (step, Net.forward, train:*)", RUN_LINES},
+    {"ops", 0, NULL, "PyTorch: record every operator and module", TARE__CLI_SETS(run_settings, operators)},
+    {"steps", 0, "FROM:TO", "PyTorch: record only these training steps (50:70 is 50 to 69; 50: is 50 and later)",
+     RUN_STEPS},
+    {"every-epochs", 0, "N", "PyTorch: record only every Nth epoch, starting with the first", RUN_EVERY_EPOCHS},
+    {"shapes", 0, NULL,
+     "PyTorch: like --ops, and measure shapes, bytes and FLOPs of operators in one step",
+     RUN_SHAPES},
+    {"buffer-size", 0, "SIZE",
+     "event buffer of each process (default 8M, extended up to 32M as needed)",
+     TARE__CLI_BYTES(run_settings, run.pool_bytes)},
+    {"no-wait", 0, NULL, "exit with the command, even if its child processes are still recording",
+     TARE__CLI_SETS(run_settings, run.leave_children)},
+};
 
 /* An empty name is a mistake that is reported before the program runs. */
 static int take_lines(run_settings *settings, const char *argument, tare__error *error)
@@ -80,9 +81,7 @@ static int take_steps(run_settings *settings, const char *argument, tare__error 
         return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' is not a range of steps; use 50:70, 50: or :70",
                           argument);
     if (from >= to)
-        return tare__fail(error, TARE_E_USAGE,
-                          "--steps: '%.64s' is an empty range: the end is exclusive",
-                          argument);
+        return tare__fail(error, TARE_E_USAGE, "--steps: '%.64s' is an empty range: the end is exclusive", argument);
     settings->steps = argument;
     return 0;
 }
@@ -101,11 +100,7 @@ static int take_run_option(void *context, int key, const char *argument, tare__e
 {
     run_settings *settings = context;
     switch (key) {
-    case RUN_POOL: return tare__parse_bytes(argument, "--buffer-size", &settings->run.pool_bytes, error);
-    case RUN_NO_WAIT: settings->run.leave_children = true; return 0;
-    case RUN_NO_SAMPLING: settings->no_sampling = true; return 0;
     case RUN_LINES: return take_lines(settings, argument, error);
-    case RUN_OPS: settings->operators = true; return 0;
     case RUN_SHAPES: settings->operators = settings->run.roofline = true; return 0;
     case RUN_STEPS: return take_steps(settings, argument, error);
     case RUN_EVERY_EPOCHS: return take_every_epochs(settings, argument, error);
@@ -165,11 +160,10 @@ static int tell_package(const run_settings *settings, tare__error *error)
             failed = failed || setenv("TARE_SHAPES", "1", 1) != 0;
         failed = failed || (listens ? setenv("TARE_OPS", "1", 1) : unsetenv("TARE_OPS")) != 0;
     }
-    return failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+    return failed ? tare__no_memory(error) : 0;
 }
 
-static int read_settings(int argc, char **argv, run_settings *settings, tare__cli_words *words,
-                         tare__error *error)
+static int read_settings(int argc, char **argv, run_settings *settings, tare__cli_words *words, tare__error *error)
 {
     int status = tare__cli_read(&tare__cli_run, argc, argv, settings, words, error);
     if (status || words->help)

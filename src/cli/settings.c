@@ -176,7 +176,7 @@ static int take_pair(void *context, const tare__toml_pair *pair, tare__error *er
         return status;
     value->text = keep(pair->value);
     memcpy(value->where, where, sizeof where);
-    return value->text ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    return value->text ? 0 : tare__no_memory(error);
 }
 
 /* [history]: enabled, store and tag, each an option with another name. */
@@ -306,7 +306,7 @@ static int hand_over(const tare__cli_command *command, const settings *from, voi
             tare__error inner = {""};
             if (known[i].is_switch && strcmp(value->text, "true") != 0)
                 continue;
-            int status = command->take(to, option->key, known[i].is_switch ? NULL : value->text, &inner);
+            int status = tare__cli_take(command, option, to, known[i].is_switch ? NULL : value->text, &inner);
             if (status)
                 return tare__fail(error, status, "%.200s: %s", value->where, inner.text);
         }

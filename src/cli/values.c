@@ -3,6 +3,7 @@
  * Pure; any thread.
  * Must not know any command, nor print. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,11 +32,42 @@ int tare__cli_take_count(const char *option, const char *argument, uint64_t leas
     return 0;
 }
 
+int tare__cli_take(const tare__cli_command *command, const tare__cli_option *option, void *settings,
+                   const char *argument, tare__error *error)
+{
+    char what[64];
+    void *at = (char *)settings + (option->key & ((1 << TARE__CLI_KIND_AT) - 1));
+    snprintf(what, sizeof what, "--%s", option->name);
+    switch (option->key < 0 ? 0 : option->key >> TARE__CLI_KIND_AT) {
+    case TARE__CLI_KIND_SWITCH: *(bool *)at = true; return 0;
+    case TARE__CLI_KIND_TEXT: return tare__cli_take_text(option->name, argument, at, error);
+    case TARE__CLI_KIND_FORMAT: return tare__cli_take_format(option->name, at, error);
+    case TARE__CLI_KIND_WIDTH: return tare__cli_take_width(argument, at, error);
+    case TARE__CLI_KIND_BYTES: return tare__parse_bytes(argument, what, at, error);
+    case TARE__CLI_KIND_TIME: return tare__parse_duration(argument, what, at, error);
+    default: return command->take(settings, option->key, argument, error);
+    }
+}
+
+int tare__cli_one_word(const tare__cli_words *words, const char *what, const char *usage, const char **word,
+                       tare__error *error)
+{
+    int rest = 0;
+    while (words->rest && words->rest[rest])
+        rest++;
+    if (words->count + rest == 0)
+        return tare__fail(error, TARE_E_USAGE, "missing %s: %s", what, usage);
+    *word = words->count ? words->words[0] : words->rest[0];
+    if (words->count + rest > 1)
+        return tare__fail(error, TARE_E_USAGE, "only one %s is allowed; unexpected argument '%.64s'", what,
+                          words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
+    return 0;
+}
+
 int tare__cli_take_width(const char *argument, unsigned *columns, tare__error *error)
 {
     uint64_t width;
-    int status =
-        tare__cli_take_count("width", argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX, &width, error);
+    int status = tare__cli_take_count("width", argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX, &width, error);
     if (!status)
         *columns = (unsigned)width;
     return status;

@@ -41,7 +41,7 @@ void tare__view_suit(tare__emit_options *options, int fd, bool terminal)
 }
 
 /* ---- one file ------------------------------------------------------------------------------------- */
-int tare__view_one(const char *path, const tare__emit_options *asked, bool lines, tare__view_writer *write,
+int tare__view_one(const char *path, const tare__emit_options *asked, bool lines, tare__emit_writer *write,
                    const void *what, bool *unwritten, tare__error *error)
 {
     tare__cli_output output;
@@ -134,7 +134,7 @@ static int folder_of(folder *to, char *path)
             if (i < TABLES_MAX && one.path)
                 one.fd = open_below(in, strrchr(path, '/') + 1, path, to->error);
             else
-                one.fd = tare__fail(to->error, TARE_E_MEMORY, "out of memory");
+                one.fd = tare__no_memory(to->error);
             if (one.fd >= 0)
                 to->below[to->n_below++] = one;
             else
@@ -154,7 +154,7 @@ static const tare__emit_sink *open_table(void *context, const char *name)
     char *path = NULL;
     to->unwritten = true; /* until it is open */
     if (to->n == TABLES_MAX || asprintf(&path, "%s/%s", to->path, name) < 0) {
-        tare__fail(to->error, TARE_E_MEMORY, "out of memory");
+        tare__no_memory(to->error);
         return NULL;
     }
     int in = folder_of(to, path), status = in < 0 ? in : 0;
@@ -176,8 +176,7 @@ static int close_table(void *context)
     return last->failure ? TARE_E_SYSTEM : 0;
 }
 
-int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten,
-                      tare__error *error)
+int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten, tare__error *error)
 {
     folder to = {.path = path, .error = error};
     tare__emit_files files = {.open = open_table, .close = close_table, .context = &to};
@@ -201,7 +200,7 @@ int tare__view_folder(const char *path, tare__view_tables *write, const void *wh
     return status;
 }
 
-bool tare__view_is_folder(const char *format)
+static bool is_folder(const char *format)
 {
     return strcmp(format, TARE__VIEW_CSV) == 0 || strcmp(format, TARE__VIEW_TENSORBOARD) == 0;
 }
@@ -262,7 +261,7 @@ int tare__view_write(const char *format, const char *path, tare__trace *trace, c
 int tare__view_try(const char *format, const char *path, tare__error *error)
 {
     tare__cli_output output;
-    if (tare__view_is_folder(format))
+    if (is_folder(format))
         return make_folder(path, error);
     int status = tare__cli_output_open(&output, path, error);
     return status ? status : tare__cli_output_close(&output, false, error);

@@ -11,7 +11,6 @@
 /* The formats that consist of a folder of files. */
 #define TARE__VIEW_CSV "csv"
 #define TARE__VIEW_TENSORBOARD "tensorboard"
-bool tare__view_is_folder(const char *format);
 
 /* Chooses color and width for what `fd` refers to; a width that is set is kept. */
 void tare__view_suit(tare__emit_options *options, int fd, bool terminal);
@@ -25,17 +24,14 @@ int tare__view_write(const char *format, const char *path, tare__trace *trace, c
                      const tare__emit_options *options, bool *unwritten, tare__error *error);
 
 /* The same for data that is not a trace: `write` shows `what`, to one file or to a folder of files. */
-typedef int tare__view_writer(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
-                              tare__error *error);
 typedef int tare__view_tables(const void *what, const tare__emit_files *files, tare__error *error);
 /* lines: text for a terminal, see tare__cli_output_lines. */
-int tare__view_one(const char *path, const tare__emit_options *options, bool lines, tare__view_writer *write,
+int tare__view_one(const char *path, const tare__emit_options *options, bool lines, tare__emit_writer *write,
                    const void *what, bool *unwritten, tare__error *error);
 int tare__view_folder(const char *path, tare__view_tables *write, const void *what, bool *unwritten,
                       tare__error *error);
 
 /* Whether a view could be written there, before any work is done for it: 0, or a status with a message. */
 int tare__view_try(const char *format, const char *path, tare__error *error);
-
 
 #endif

@@ -344,7 +344,7 @@ int tare__emit_csv(const tare__document *document, const void *of, const tare__e
 {
     sheet *to = calloc(1, sizeof *to);
     if (!to)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     to->files = files;
     to->csv.error = error;
     return put_all(to, document, of);
@@ -355,7 +355,7 @@ int tare__emit_csv_table(const tare__document *document, const void *of, const c
 {
     sheet *to = calloc(1, sizeof *to);
     if (!to)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     to->only = name;
     to->csv.sink = sink;
     to->csv.error = error;

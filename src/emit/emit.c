@@ -28,9 +28,17 @@ const tare__emitter *tare__emit_find(const char *name)
 int tare__emit_flush(tare__text *text, const tare__emit_sink *sink, tare__error *error)
 {
     if (text->failed)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     if (text->length > 0 && sink->write(sink->context, text->data, text->length) != 0)
         return TARE_E_SYSTEM;
     tare__text_clear(text);
     return 0;
+}
+
+int tare__emit_end(tare__text *text, int status, const tare__emit_sink *sink, tare__error *error)
+{
+    if (!status)
+        status = tare__emit_flush(text, sink, error);
+    tare__text_free(text);
+    return status;
 }

@@ -30,6 +30,11 @@ typedef struct tare__emit_options {
 #define TARE__EMIT_WIDTH_MIN 72
 #define TARE__EMIT_WIDTH_MAX 400
 
+/* Shows something of a known type. 0; TARE_E_SYSTEM if the sink refused (it knows why), TARE_E_MEMORY; with a message
+ * unless it was the sink. */
+typedef int tare__emit_writer(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                              tare__error *error);
+
 typedef enum tare__emit_needs {
     TARE__EMIT_TABLES = 1, /* requires `analysis` */
     TARE__EMIT_CURSOR = 2, /* requires `trace`; it is read from start to end */
@@ -84,14 +89,9 @@ int tare__emit_csv_table(const tare__document *document, const void *of, const c
 int tare__emit_tensorboard(struct tare__trace *trace, const tare__emit_files *files, tare__error *error);
 
 /* ---- a model instead of a run ---------------------------------------------------------------------------------- */
-/* Parameters and results as for an emitter's `emit`, and as tare__emit_csv. */
-int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options,
-                          const tare__emit_sink *sink, tare__error *error);
-int tare__emit_model_json(const tare__model_view *view, const tare__emit_options *options,
-                          const tare__emit_sink *sink, tare__error *error);
-int tare__emit_model_html(const tare__model_view *view, const tare__emit_options *options,
-                          const tare__emit_sink *sink, tare__error *error);
-int tare__emit_model_csv(const tare__model_view *view, const tare__emit_files *files, tare__error *error);
+/* Each of a tare__model_view; CSV as tare__emit_csv. */
+tare__emit_writer tare__emit_model_text, tare__emit_model_json, tare__emit_model_html;
+int tare__emit_model_csv(const void *view, const tare__emit_files *files, tare__error *error);
 
 /* A page of sections whose text the caller supplies, without a script. All text is escaped. */
 typedef enum tare__page_kind {

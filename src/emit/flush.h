@@ -11,6 +11,9 @@
 /* Passes all of the text to the sink and clears it. 0, TARE_E_SYSTEM if the sink refused, TARE_E_MEMORY. */
 int tare__emit_flush(tare__text *text, const tare__emit_sink *sink, tare__error *error);
 
+/* The end of an output: passes the rest of the text to the sink, unless it failed before, and frees it. */
+int tare__emit_end(tare__text *text, int status, const tare__emit_sink *sink, tare__error *error);
+
 /* The same once there is enough text. */
 static inline int tare__emit_flush_piece(tare__text *text, const tare__emit_sink *sink, tare__error *error)
 {

@@ -3,6 +3,7 @@
  * Must not know what the tables mean. */
 #include "layout.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,15 @@ void tare__page_style_off(tare__page *page)
         tare__text_string(page->out, "\x1b[0m");
 }
 
+void tare__page_put(tare__page *page, tare__page_style style, const char *text)
+{
+    if (style != TARE__PAGE_PLAIN)
+        tare__page_style_on(page, style);
+    tare__text_string(page->out, text);
+    if (style != TARE__PAGE_PLAIN)
+        tare__page_style_off(page);
+}
+
 void tare__page_name(tare__page *page, unsigned indent, const char *name, unsigned kept)
 {
     char fitted[4 * TARE__EMIT_WIDTH_MAX];
@@ -30,8 +40,10 @@ void tare__page_name(tare__page *page, unsigned indent, const char *name, unsign
     tare__text_format(page->out, "%*s%s", (int)indent, "", fitted);
 }
 
-void tare__page_pad(tare__page *page)
+void tare__page_label(tare__page *page, unsigned indent, const char *name, const char *mark, tare__page_style style)
 {
+    tare__page_name(page, indent, name, (unsigned)tare__text_columns(mark, strlen(mark)));
+    tare__page_put(page, style, mark);
     tare__text_pad_to(page->out, page->name_columns);
 }
 
@@ -42,22 +54,26 @@ void tare__page_cell(tare__page *page, unsigned columns, const char *string)
     tare__text_format(page->out, "%*s%s", (int)blanks, "", string);
 }
 
-void tare__page_calls(tare__page *page, uint64_t count)
+void tare__page_cells(tare__page *page, const char *kinds, const double *values)
 {
     char unit[TARE__UNIT_BYTES];
-    tare__page_cell(page, TARE__PAGE_COUNT, tare__unit_count(unit, (double)count));
+    for (; *kinds; kinds++, values++) {
+        char kind = (char)tolower((unsigned char)*kinds);
+        unsigned columns = kind == 'c' ? TARE__PAGE_COUNT : TARE__PAGE_CELL + (kind != *kinds);
+        tare__page_cell(page, columns,
+                        kind == 't'   ? tare__unit_time(unit, *values)
+                        : kind == 'b' ? tare__unit_bytes(unit, *values)
+                        : kind == '%' ? tare__unit_percent(unit, *values)
+                                      : tare__unit_count(unit, *values));
+    }
 }
 
-void tare__page_count(tare__page *page, double count)
+void tare__page_row(tare__page *page, unsigned indent, const char *name, const char *mark, const char *kinds,
+                    const double *values)
 {
-    char unit[TARE__UNIT_BYTES];
-    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_count(unit, count));
-}
-
-void tare__page_time(tare__page *page, double ns)
-{
-    char unit[TARE__UNIT_BYTES];
-    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_time(unit, ns));
+    tare__page_label(page, indent, name, mark, TARE__PAGE_PLAIN);
+    tare__page_cells(page, kinds, values);
+    tare__page_line_end(page);
 }
 
 void tare__page_line_end(tare__page *page)
@@ -68,25 +84,30 @@ void tare__page_line_end(tare__page *page)
 void tare__page_heading(tare__page *page, const char *title)
 {
     tare__page_line_end(page);
-    tare__page_style_on(page, TARE__PAGE_STRONG);
-    tare__text_string(page->out, title);
+    tare__page_put(page, TARE__PAGE_STRONG, title);
+    tare__page_line_end(page);
+}
+
+void tare__page_columns(tare__page *page, const char *title, const char *names, const unsigned *widths)
+{
+    tare__page_line_end(page);
+    tare__page_put(page, TARE__PAGE_STRONG, title);
+    tare__text_pad_to(page->out, page->name_columns);
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    for (size_t i = 0; *names; i++) {
+        char cell[32];
+        size_t length = strcspn(names, "|");
+        snprintf(cell, sizeof cell, "%.*s", (int)length, names);
+        tare__page_cell(page, widths ? widths[i] : i ? TARE__PAGE_CELL : TARE__PAGE_COUNT, cell);
+        names += length + (names[length] == '|');
+    }
     tare__page_style_off(page);
-    tare__page_pad(page);
+    tare__page_line_end(page);
 }
 
 void tare__page_title(tare__page *page, const char *title, const char *columns)
 {
-    tare__page_heading(page, title);
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    for (bool first = true; *columns; first = false) {
-        char cell[32];
-        size_t length = strcspn(columns, "|");
-        snprintf(cell, sizeof cell, "%.*s", (int)length, columns);
-        tare__page_cell(page, first ? TARE__PAGE_COUNT : TARE__PAGE_CELL, cell);
-        columns += length + (columns[length] == '|');
-    }
-    tare__page_style_off(page);
-    tare__page_line_end(page);
+    tare__page_columns(page, title, columns, NULL);
 }
 
 void tare__page_more(tare__page *page, size_t more, const char *what)
@@ -177,6 +198,45 @@ void tare__page_sentence_in(tare__page *page, unsigned hang, const char *sentenc
 void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence)
 {
     tare__page_sentence_in(page, hang, sentence, TARE__PAGE_ENDLESS);
+}
+
+static void say_in(tare__page *page, tare__page_style style, unsigned hang, const char *sentence, size_t lines)
+{
+    if (style != TARE__PAGE_PLAIN)
+        tare__page_style_on(page, style);
+    tare__page_sentence_in(page, hang, sentence, lines);
+    if (style != TARE__PAGE_PLAIN)
+        tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+void tare__page_say(tare__page *page, tare__page_style style, unsigned hang, const char *sentence)
+{
+    say_in(page, style, hang, sentence, TARE__PAGE_ENDLESS);
+}
+
+void tare__page_words(tare__page *page, tare__page_style style, unsigned hang, tare__text *words, size_t lines)
+{
+    say_in(page, style, hang, words->failed || !words->data ? "" : words->data, lines);
+    tare__text_end(words, page->out);
+}
+
+static void put_page_label(tare__page *page, tare__page_style style, const char *label)
+{
+    tare__page_put(page, style, label);
+    tare__text_pad_to(page->out, TARE__PAGE_LABEL);
+}
+
+void tare__page_labelled(tare__page *page, tare__page_style style, const char *label, const char *sentence)
+{
+    put_page_label(page, style, label);
+    tare__page_say(page, TARE__PAGE_PLAIN, TARE__PAGE_LABEL, sentence);
+}
+
+void tare__page_labelled_words(tare__page *page, const char *label, tare__text *words)
+{
+    put_page_label(page, TARE__PAGE_STRONG, label);
+    tare__page_words(page, TARE__PAGE_PLAIN, TARE__PAGE_LABEL, words, TARE__PAGE_ENDLESS);
 }
 
 size_t tare__page_lines_of(const tare__text *text)

@@ -32,22 +32,32 @@ typedef struct tare__page {
 
 void tare__page_style_on(tare__page *page, tare__page_style style);
 void tare__page_style_off(tare__page *page);
+/* Text in a style. */
+void tare__page_put(tare__page *page, tare__page_style style, const char *text);
 
 /* A line's first cell: indented, shortened to its columns less `kept`, not padded. */
 void tare__page_name(tare__page *page, unsigned indent, const char *name, unsigned kept);
-/* Spaces up to the first number. */
-void tare__page_pad(tare__page *page);
+/* The same with a mark behind the name, and spaces up to the first number. */
+void tare__page_label(tare__page *page, unsigned indent, const char *name, const char *mark, tare__page_style style);
 /* A number right-aligned in a cell; at least one space precedes it even if it is too wide. */
 void tare__page_cell(tare__page *page, unsigned columns, const char *string);
-void tare__page_calls(tare__page *page, uint64_t count); /* the first number */
-void tare__page_count(tare__page *page, double count);
-void tare__page_time(tare__page *page, double ns);
+/* Numbers in cells, by a letter each: c count that is the first number, n count, t time, b bytes, % share; a capital
+ * letter has a cell that is one column wider. */
+void tare__page_cells(tare__page *page, const char *kinds, const double *values);
+#define TARE__PAGE_CELLS(page, kinds, ...) tare__page_cells(page, kinds, (const double[]){__VA_ARGS__})
+/* A whole line: a name with a mark, and numbers. */
+void tare__page_row(tare__page *page, unsigned indent, const char *name, const char *mark, const char *kinds,
+                    const double *values);
+#define TARE__PAGE_ROW(page, indent, name, mark, kinds, ...) \
+    tare__page_row(page, indent, name, mark, kinds, (const double[]){__VA_ARGS__})
 void tare__page_line_end(tare__page *page);
 
-/* The start of a table's first line, after an empty one: its title, and spaces up to the first number. */
+/* A table's first line, after an empty one: its title, then the names of its columns (separated by '|'), with as many
+ * columns each as in `widths`; NULL: those of a count, then of cells. */
+void tare__page_columns(tare__page *page, const char *title, const char *names, const unsigned *widths);
+void tare__page_title(tare__page *page, const char *title, const char *columns); /* without widths */
+/* A title alone, after an empty line. */
 void tare__page_heading(tare__page *page, const char *title);
-/* The whole line: the title, then the names of its columns (separated by '|'). */
-void tare__page_title(tare__page *page, const char *title, const char *columns);
 /* "… 12 more", with what they are and how to show them. */
 void tare__page_more(tare__page *page, size_t more, const char *what);
 /* How many of n rows to show when few are enough: all of them if omitting rows saves nothing. */
@@ -57,6 +67,13 @@ size_t tare__page_rows(const tare__page *page, size_t n, size_t few);
 void tare__page_sentence(tare__page *page, unsigned hang, const char *sentence);
 /* The same in at most this many lines; "…" marks truncated text. */
 void tare__page_sentence_in(tare__page *page, unsigned hang, const char *sentence, size_t lines);
+/* A sentence in a style, and the end of the line. */
+void tare__page_say(tare__page *page, tare__page_style style, unsigned hang, const char *sentence);
+/* The same in at most this many lines; frees the words, whose failure is the page's. */
+void tare__page_words(tare__page *page, tare__page_style style, unsigned hang, tare__text *words, size_t lines);
+/* A label in a style, then the words up to the end of the line, as tare__page_say and tare__page_words. */
+void tare__page_labelled(tare__page *page, tare__page_style style, const char *label, const char *sentence);
+void tare__page_labelled_words(tare__page *page, const char *label, tare__text *words);
 size_t tare__page_lines_of(const tare__text *text);
 
 #endif

@@ -49,14 +49,12 @@ void tare__plain_words(tare__text *out, const char *text)
         inside = !inside;
     }
     tare__text_string(out, from);
-    out->failed |= escaped.failed;
-    tare__text_free(&escaped);
+    tare__text_end(&escaped, out);
 }
 
 void tare__plain_table(tare__text *out, const char *label, bool tall, bool folds)
 {
-    tare__text_format(out, "<div class=\"sheet%s\" tabindex=\"0\" role=\"region\" aria-label=\"",
-                      tall ? " tall" : "");
+    tare__text_format(out, "<div class=\"sheet%s\" tabindex=\"0\" role=\"region\" aria-label=\"", tall ? " tall" : "");
     tare__plain_text(out, label);
     tare__text_format(out, "\"><table class=\"plain%s\"><thead><tr>", folds ? " folds" : "");
 }

@@ -88,8 +88,7 @@ static void put_line(tare__chart *chart, const char *kind, double x1, double y1,
     tare__text_string(chart->out, "/>");
 }
 
-void tare__chart_line(tare__chart *chart, const char *kind, double x1, double value1, double x2,
-                      double value2)
+void tare__chart_line(tare__chart *chart, const char *kind, double x1, double value1, double x2, double value2)
 {
     put_line(chart, kind, x1, tare__chart_up(chart, value1), x2, tare__chart_up(chart, value2));
 }
@@ -145,8 +144,7 @@ void tare__chart_open(tare__chart *chart, const char *label)
 {
     char word[TARE__CHART_WORD];
     size_t steps = (size_t)((chart->high - chart->low) / chart->step + 0.5);
-    tare__text_format(chart->out, "<div class=\"area\"><svg height=\"%.0f\" role=\"img\" aria-label=\"",
-                      chart->height);
+    tare__text_format(chart->out, "<div class=\"area\"><svg height=\"%.0f\" role=\"img\" aria-label=\"", chart->height);
     tare__plain_text(chart->out, label);
     tare__text_string(chart->out, "\">");
     for (size_t i = 0; i <= steps; i++) {

@@ -30,8 +30,7 @@ double tare__chart_up(const tare__chart *chart, double value);
 void tare__chart_number(tare__text *out, const char *name, double value);
 void tare__chart_share(tare__text *out, const char *name, double share);
 
-void tare__chart_line(tare__chart *chart, const char *kind, double x1, double value1, double x2,
-                      double value2);
+void tare__chart_line(tare__chart *chart, const char *kind, double x1, double value1, double x2, double value2);
 /* A vertical line over the whole height. */
 void tare__chart_upright(tare__chart *chart, const char *kind, double x);
 /* A label at a horizontal share, `dx` and `y` in pixels; anchor: start, middle, end. */

@@ -228,8 +228,7 @@ static void put_values(tare__sheet *sheet, size_t i, const void *row, size_t ind
         put_value(sheet, &text, &at);
     }
     put_small(sheet->out, &text, &small);
-    sheet->out->failed |= text.failed;
-    tare__text_free(&text);
+    tare__text_end(&text, sheet->out);
 }
 
 /* As `title`, without Markdown markup. */
@@ -246,8 +245,7 @@ static void put_meaning(tare__text *out, const tare__schema_column *column)
     tare__text_string(out, " title=\"");
     tare__plain_text(out, plain.data ? plain.data : "");
     tare__text_string(out, "\"");
-    out->failed |= plain.failed;
-    tare__text_free(&plain);
+    tare__text_end(&plain, out);
 }
 
 static bool is_rounded(const tare__value *value, tare__metric_unit unit)
@@ -469,8 +467,9 @@ static void put_sentences(tare__text *out, const char *const *sentences, size_t 
     }
 }
 
-void tare__sheet_section(tare__text *out, const void *of, const tare__table *table, const void *parent,
-                         const void *rows, size_t n)
+/* `parent`: for a table nested in rows. */
+static void put_section(tare__text *out, const void *of, const tare__table *table, const void *parent, const void *rows,
+                        size_t n)
 {
     char title[TARE__LABEL_BYTES];
     if (!n || table->page != TARE__PAGE_SHOWN)
@@ -491,7 +490,7 @@ void tare__sheet_table(tare__text *out, const void *of, const tare__table *table
 {
     size_t n = tare__table_rows(of, table);
     if (n)
-        tare__sheet_section(out, of, table, NULL, tare__table_row(of, table, 0), n);
+        put_section(out, of, table, NULL, tare__table_row(of, table, 0), n);
 }
 
 void tare__sheet_inside(tare__text *out, const void *of, const tare__table *table)
@@ -509,7 +508,7 @@ void tare__sheet_inside(tare__text *out, const void *of, const tare__table *tabl
         if (at.column->table->shape == TARE__SHAPE_VALUES)
             put_sentences(out, value.rows, value.count, "<p class=\"note\">", "</p>\n");
         else
-            tare__sheet_section(out, of, at.column->table, at.row, value.rows, value.count);
+            put_section(out, of, at.column->table, at.row, value.rows, value.count);
     }
 }
 

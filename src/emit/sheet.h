@@ -36,11 +36,8 @@ void tare__sheet_close(tare__sheet *sheet);
 /* All rows, or as many as a page can have: in the table's order, with a note of how many are omitted. */
 void tare__sheet_rows(tare__sheet *sheet, const char *label, const void *rows, size_t n);
 
-/* A section with a heading: a table, or sentences; nothing if there are no rows. `parent`: for a table nested in
- * rows. */
-void tare__sheet_section(tare__text *out, const void *of, const tare__table *table, const void *parent,
-                         const void *rows, size_t n);
-/* The same for a table of the document, and for tables nested in a single row. */
+/* A section with a heading: a table, or sentences; nothing if there are no rows. Of a table of the document, and for
+ * tables nested in a single row. */
 void tare__sheet_table(tare__text *out, const void *of, const tare__table *table);
 void tare__sheet_inside(tare__text *out, const void *of, const tare__table *table);
 /* Each value of a single row, between <dl> and </dl>. */

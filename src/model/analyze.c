@@ -23,8 +23,7 @@ static int read_model(tare__onnx *model)
 {
     int status = tare__onnx_read(model);
     const char *what = status == TARE_E_INPUT ? tare__onnx_guess(model) : NULL;
-    return what ? tare__fail(model->error, status, "'%.200s' is not an ONNX model: it is %s", model->path,
-                             what)
+    return what ? tare__fail(model->error, status, "'%.200s' is not an ONNX model: it is %s", model->path, what)
                 : status;
 }
 
@@ -42,7 +41,7 @@ static int analyze_once(tare__onnx *model, const tare__model_options *options, t
     *found = (tried){0};
     model->arena = tare__arena_new();
     owned *made = model->arena ? tare__arena_alloc(model->arena, sizeof *made) : NULL;
-    int status = made ? read_model(model) : tare__fail(model->error, TARE_E_MEMORY, "out of memory");
+    int status = made ? read_model(model) : tare__no_memory(model->error);
     if (!status)
         status = tare__rules_open(&walk);
     if (!status)

@@ -13,8 +13,7 @@ int64_t tare__fold_count(const tare__step *step)
 
 bool tare__folds(const tare__value *value)
 {
-    return value && value->content && tare__elements(value) == (int64_t)value->n_content &&
-           value->n_content <= MAX;
+    return value && value->content && tare__elements(value) == (int64_t)value->n_content && value->n_content <= MAX;
 }
 
 static bool is_whole_type(int type)
@@ -23,15 +22,14 @@ static bool is_whole_type(int type)
 }
 
 /* ---- element by element -------------------------------------------------------------------------------------- */
-typedef double binary(double a, double b);
 typedef double unary(double a);
 
-static double add(double a, double b) { return a + b; }
+double tare__fold_add(double a, double b) { return a + b; }
 static double subtract(double a, double b) { return a - b; }
-static double multiply(double a, double b) { return a * b; }
+double tare__fold_multiply(double a, double b) { return a * b; }
 static double divide(double a, double b) { return b == 0 ? NAN : a / b; }
-static double larger(double a, double b) { return isnan(a) || isnan(b) ? NAN : a > b ? a : b; }
-static double smaller(double a, double b) { return isnan(a) || isnan(b) ? NAN : a < b ? a : b; }
+double tare__fold_larger(double a, double b) { return isnan(a) || isnan(b) ? NAN : a > b ? a : b; }
+double tare__fold_smaller(double a, double b) { return isnan(a) || isnan(b) ? NAN : a < b ? a : b; }
 static double either(double a, double b) { return isnan(a) || isnan(b) ? NAN : a || b; }
 static double both(double a, double b) { return isnan(a) || isnan(b) ? NAN : a && b; }
 static double differs(double a, double b) { return isnan(a) || isnan(b) ? NAN : !a != !b; }
@@ -51,10 +49,10 @@ static double even(double a) { return nearbyint(a); }
 
 static const struct {
     const char *op;
-    binary *of;
-} binaries[] = {{"Add", add},         {"Sub", subtract},
-                {"Mul", multiply},    {"Div", divide},
-                {"Max", larger},      {"Min", smaller},
+    tare__fold_binary *of;
+} binaries[] = {{"Add", tare__fold_add},         {"Sub", subtract},
+                {"Mul", tare__fold_multiply},    {"Div", divide},
+                {"Max", tare__fold_larger},      {"Min", tare__fold_smaller},
                 {"Or", either},       {"And", both},
                 {"Xor", differs},     {"Equal", equal},
                 {"Less", less},       {"LessOrEqual", at_most},
@@ -98,7 +96,7 @@ static bool all_known(const tare__step *step, size_t from)
     return known;
 }
 
-static bool fold_binary(tare__step *step, binary *of, bool whole)
+static bool fold_binary(tare__step *step, tare__fold_binary *of, bool whole)
 {
     double values[MAX];
     int64_t n = tare__fold_count(step);
@@ -183,7 +181,7 @@ static void fold_clip(tare__step *step)
     from = low && low->n_content == 1 ? low->content[0] : from;
     to = high && high->n_content == 1 ? high->content[0] : to;
     for (size_t i = 0; i < x->n_content; i++)
-        values[i] = smaller(larger(x->content[i], from), to);
+        values[i] = tare__fold_smaller(tare__fold_larger(x->content[i], from), to);
     tare__set_content(step, 0, values, x->n_content);
 }
 

@@ -10,6 +10,9 @@
 int64_t tare__fold_count(const tare__step *step);
 /* Whether all dimensions are known, and there is a value, or NaN, for every element. */
 bool tare__folds(const tare__value *value);
+/* Of two elements; NaN if one of them is unknown. */
+typedef double tare__fold_binary(double a, double b);
+tare__fold_binary tare__fold_add, tare__fold_multiply, tare__fold_larger, tare__fold_smaller;
 /* Operators that move, join, slice, select or sum elements, of any rank. */
 void tare__fold_moved(tare__step *step);
 

@@ -170,14 +170,6 @@ static bool map_gather_nd(const tare__step *step, const int64_t *to, int64_t *fr
     return true;
 }
 
-static void fold_transpose(tare__step *step) { fold_mapped(step, map_transpose); }
-static void fold_slice(tare__step *step) { fold_mapped(step, map_slice); }
-static void fold_expand(tare__step *step) { fold_mapped(step, map_expand); }
-static void fold_tile(tare__step *step) { fold_mapped(step, map_tile); }
-static void fold_gather(tare__step *step) { fold_mapped(step, map_gather); }
-static void fold_gather_elements(tare__step *step) { fold_mapped(step, map_gather_elements); }
-static void fold_gather_nd(tare__step *step) { fold_mapped(step, map_gather_nd); }
-
 /* The position that an index beyond an edge refers to; UNKNOWN: to the fill value. */
 static int64_t beyond(int64_t at, int64_t length, tare__slice mode)
 {
@@ -391,39 +383,14 @@ static void fold_trilu(tare__step *step)
 }
 
 /* ---- counted together ---------------------------------------------------------------------------------------- */
-typedef double together(double a, double b);
-
-static double add(double a, double b) { return a + b; }
-static double multiply(double a, double b) { return a * b; }
-static double larger(double a, double b) { return isnan(a) || isnan(b) ? NAN : a > b ? a : b; }
-static double smaller(double a, double b) { return isnan(a) || isnan(b) ? NAN : a < b ? a : b; }
-
-/* The axes that are removed, as bits; false: unknown. */
-static bool reduced_axes(const tare__step *step, int rank, uint64_t *set)
-{
-    int64_t axes[RANK_MAX];
-    bool there;
-    int n = tare__numbers(step, "axes", 1, axes, RANK_MAX, &there);
-    *set = 0;
-    for (int i = 0; i < n; i++) {
-        int axis = axis_of(axes[i], rank);
-        if (axis < 0)
-            return false;
-        *set |= (uint64_t)1 << axis;
-    }
-    if (*set == 0 && !tare__attribute_int(step, "noop_with_empty_axes", 0))
-        *set = UINT64_MAX;
-    return n != UNKNOWN || !there;
-}
-
-static void fold_reduce(tare__step *step, together *of, double from, bool mean)
+static void fold_reduce(tare__step *step, tare__fold_binary *of, double from, bool mean)
 {
     double values[MAX];
     const tare__value *x = input(step, 0), *out = output(step, 0);
     int64_t n = tare__fold_count(step), at[RANK_MAX], to[RANK_MAX] = {0};
     bool keep = tare__attribute_int(step, "keepdims", 1);
     uint64_t gone;
-    if (n <= 0 || !tare__folds(x) || x->n_content == 0 || !reduced_axes(step, x->rank, &gone))
+    if (n <= 0 || !tare__folds(x) || x->n_content == 0 || !tare__reduced_axes(step, x->rank, &gone))
         return;
     for (int64_t i = 0; i < n; i++)
         values[i] = from;
@@ -445,12 +412,6 @@ static void fold_reduce(tare__step *step, together *of, double from, bool mean)
         values[i] /= (double)x->n_content / (double)n;
     tare__set_content(step, 0, values, (size_t)n);
 }
-
-static void fold_product(tare__step *step) { fold_reduce(step, multiply, 1, false); }
-static void fold_sum(tare__step *step) { fold_reduce(step, add, 0, false); }
-static void fold_mean(tare__step *step) { fold_reduce(step, add, 0, true); }
-static void fold_largest(tare__step *step) { fold_reduce(step, larger, -INFINITY, false); }
-static void fold_smallest(tare__step *step) { fold_reduce(step, smaller, INFINITY, false); }
 
 static void fold_cumulated(tare__step *step)
 {
@@ -479,14 +440,7 @@ static const struct {
     const char *op;
     void (*fold)(tare__step *step);
 } moved[] = {
-    {"Transpose", fold_transpose},
-    {"Slice", fold_slice},
-    {"Expand", fold_expand},
-    {"Tile", fold_tile},
     {"Pad", fold_pad},
-    {"Gather", fold_gather},
-    {"GatherElements", fold_gather_elements},
-    {"GatherND", fold_gather_nd},
     {"Concat", fold_concat},
     {"Split", fold_split},
     {"NonZero", fold_non_zero},
@@ -495,20 +449,41 @@ static const struct {
     {"ScatterElements", fold_scatter_elements},
     {"Scatter", fold_scatter_elements},
     {"Trilu", fold_trilu},
-    {"ReduceProd", fold_product},
-    {"ReduceSum", fold_sum},
-    {"ReduceMean", fold_mean},
-    {"ReduceMax", fold_largest},
-    {"ReduceMin", fold_smallest},
     {"CumSum", fold_cumulated},
+};
+
+static const struct {
+    const char *op;
+    mapping *map;
+} mapped[] = {
+    {"Transpose", map_transpose}, {"Slice", map_slice},   {"Expand", map_expand},
+    {"Tile", map_tile},           {"Gather", map_gather}, {"GatherElements", map_gather_elements},
+    {"GatherND", map_gather_nd},
+};
+
+static const struct {
+    const char *op;
+    tare__fold_binary *of;
+    double from;
+    bool mean;
+} reduced[] = {
+    {"ReduceProd", tare__fold_multiply, 1, false},
+    {"ReduceSum", tare__fold_add, 0, false},
+    {"ReduceMean", tare__fold_add, 0, true},
+    {"ReduceMax", tare__fold_larger, -INFINITY, false},
+    {"ReduceMin", tare__fold_smaller, INFINITY, false},
 };
 
 void tare__fold_moved(tare__step *step)
 {
-    for (size_t i = 0; i < TARE__COUNT_OF(moved); i++) {
-        if (tare__slice_is(step->node->op, moved[i].op)) {
+    tare__slice op = step->node->op;
+    for (size_t i = 0; i < TARE__COUNT_OF(moved); i++)
+        if (tare__slice_is(op, moved[i].op))
             moved[i].fold(step);
-            return;
-        }
-    }
+    for (size_t i = 0; i < TARE__COUNT_OF(mapped); i++)
+        if (tare__slice_is(op, mapped[i].op))
+            fold_mapped(step, mapped[i].map);
+    for (size_t i = 0; i < TARE__COUNT_OF(reduced); i++)
+        if (tare__slice_is(op, reduced[i].op))
+            fold_reduce(step, reduced[i].of, reduced[i].from, reduced[i].mean);
 }

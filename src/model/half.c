@@ -25,7 +25,7 @@ enum { TYPE_INT = 2, TYPE_TENSOR = 4 };
 
 static int no_memory(tare__half *half)
 {
-    return tare__fail(half->model.error, TARE_E_MEMORY, "out of memory");
+    return tare__no_memory(half->model.error);
 }
 
 int tare__half_refuse(tare__half *half, const char *why)

@@ -9,7 +9,7 @@ enum { ANY, INPUT };
 
 static int add_as(tare__half *half, tare__slices *names, tare__slice name, uint32_t what)
 {
-    return tare__slices_add(names, name, what) ? 0 : tare__fail(half->model.error, TARE_E_MEMORY, "out of memory");
+    return tare__slices_add(names, name, what) ? 0 : tare__no_memory(half->model.error);
 }
 
 static int add(tare__half *half, tare__slices *names, tare__slice name)

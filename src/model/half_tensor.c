@@ -122,7 +122,7 @@ static int put_listed(tare__half *half, const tare__onnx_tensor *tensor, tare__t
         uint32_t word = (uint32_t)bits;
         tare__text_append(&floats, (const char *)&word, sizeof word);
     }
-    int status = floats.failed ? tare__fail(half->model.error, TARE_E_MEMORY, "out of memory") : 0;
+    int status = floats.failed ? tare__no_memory(half->model.error) : 0;
     if (!status && floats.length != tensor->elements * sizeof(float))
         status = tare__fail(half->model.error, TARE_E_INPUT, "a weight of the model has fewer values than its shape");
     if (!status)

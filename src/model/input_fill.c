@@ -112,7 +112,8 @@ static bool by_name(const tare__input *input, tare__model_fill *fill)
 }
 
 /* ---- lengths and sizes ------------------------------------------------------------------------------------------- */
-bool tare__input_is_length(const char *name)
+/* Whether a name, or a part of it, means the length of a sequence. */
+static bool is_length(const char *name)
 {
     size_t length = strlen(name);
     bool ends = length >= 3 && (strcasecmp(name + length - 3, "len") == 0 ||
@@ -136,7 +137,7 @@ static int64_t length_of(const tare__input *input)
 
 static bool is_sequence(const tare__input *input)
 {
-    return input->rank > 0 && !tare__input_is_length(input->name) && input->type != TARE__ONNX_BOOL &&
+    return input->rank > 0 && !is_length(input->name) && input->type != TARE__ONNX_BOOL &&
            elements(input) > 1;
 }
 
@@ -171,7 +172,7 @@ static int64_t past_length(const tare__input *all, size_t n)
 static bool by_length(const tare__input *all, size_t n, size_t at, tare__model_fill *fill)
 {
     bool total = has(all[at].name, "total"), last = has(all[at].name, "seqlens_k"); /* of the last key */
-    if (!is_whole(all[at].type) || !(tare__input_is_length(all[at].name) || total || last))
+    if (!is_whole(all[at].type) || !(is_length(all[at].name) || total || last))
         return false;
     const tare__input *of = measured_by(all, n, at);
     int64_t length = of ? length_of(of) : 0;

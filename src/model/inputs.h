@@ -17,8 +17,6 @@ typedef struct tare__input {
 
 /* Values for one of the inputs; lengths and sizes are taken from the others. */
 tare__model_fill tare__input_fill(const tare__input *all, size_t n, size_t at);
-/* Whether a name, or a part of it, means the length of a sequence. */
-bool tare__input_is_length(const char *name);
 
 /* Default sizes: of sequences, sides of images. */
 typedef struct tare__input_sizes {

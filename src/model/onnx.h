@@ -96,8 +96,6 @@ int tare__onnx_read_tensor(tare__onnx *model, tare__slice message, tare__onnx_te
 int tare__onnx_sort(tare__onnx *model, tare__onnx_node *nodes, size_t n, tare__slice what);
 /* What kind of file could not be read, as part of a sentence; NULL: unknown. */
 const char *tare__onnx_guess(const tare__onnx *model);
-/* The message for a file that is damaged at `at`. */
-int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wrong);
 /* Appends an element of `bytes` to an array in the arena, zeroed; NULL: out of memory. */
 void *tare__onnx_grow(tare__onnx *model, void *array, size_t n, size_t bytes);
 

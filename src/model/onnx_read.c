@@ -17,10 +17,11 @@ typedef int read_part(tare__onnx *model, const tare__wire_field *field, void *in
 
 static int no_memory(const tare__onnx *model)
 {
-    return tare__fail(model->error, TARE_E_MEMORY, "out of memory");
+    return tare__no_memory(model->error);
 }
 
-int tare__onnx_broken(const tare__onnx *model, const uint8_t *at, const char *wrong)
+/* The message for a file that is damaged at `at`. */
+static int broken(const tare__onnx *model, const uint8_t *at, const char *wrong)
 {
     return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is not an ONNX model or is damaged: %s, at byte %zu",
                       model->path, wrong, (size_t)(at - model->data));
@@ -44,7 +45,7 @@ static int read_message(tare__onnx *model, tare__slice message, read_part *read,
     int status = 0;
     while (!status && tare__wire_next(&wire, &field))
         status = read(model, &field, into);
-    return status ? status : wire.wrong ? tare__onnx_broken(model, wire.at, wire.wrong) : 0;
+    return status ? status : wire.wrong ? broken(model, wire.at, wire.wrong) : 0;
 }
 
 /* For a field that should be a message or a text; like protobuf, skips one of another type. */
@@ -152,12 +153,11 @@ static int read_dims(tare__onnx *model, tare__onnx_tensor *tensor)
     for (uint64_t value; tare__wire_number(&numbers, &value); rank++) {
         if (rank == TARE__MODEL_RANK_MAX || value > INT64_MAX)
             return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' has an invalid shape",
-                              model->path, (int)(tensor->name.length < 100 ? tensor->name.length : 100),
-                              (const char *)tensor->name.data);
+                              model->path, TARE__SLICE_SHOWN(tensor->name));
         dims[rank] = (int64_t)value;
     }
     if (!tare__wire_numbers_sound(&numbers))
-        return tare__onnx_broken(model, tensor->message.data, "a tensor's shape cannot be read");
+        return broken(model, tensor->message.data, "a tensor's shape cannot be read");
     tensor->rank = rank;
     tensor->dims = tare__arena_alloc(model->arena, sizeof *dims * (size_t)(rank + !rank));
     if (!tensor->dims)
@@ -166,35 +166,30 @@ static int read_dims(tare__onnx *model, tare__onnx_tensor *tensor)
     return 0;
 }
 
-static int name_columns(tare__slice name)
-{
-    return (int)(name.length < 100 ? name.length : 100);
-}
-
 static int check_sizes(tare__onnx *model, tare__onnx_tensor *tensor, const external *outside)
 {
     uint64_t offset = 0, length = 0;
-    int columns = name_columns(tensor->name);
-    const char *name = (const char *)tensor->name.data;
+    tare__slice name = tensor->name;
     if (!tare__onnx_elements_of(tensor->rank, tensor->dims, &tensor->elements) ||
         !tare__onnx_bytes_of(tensor->type, tensor->elements, &tensor->bytes))
         return tare__fail(model->error, TARE_E_INPUT, "'%.200s': the tensor '%.*s' is too large",
-                          model->path, columns, name);
+                          model->path, TARE__SLICE_SHOWN(name));
     if (!tensor->external && tensor->raw.data && tare__onnx_type_bits(tensor->type) &&
         tensor->raw.length != tensor->bytes)
         return tare__fail(model->error, TARE_E_INPUT,
                           "'%.200s' is damaged: the tensor '%.*s' has %zu bytes where its shape asks for %llu",
-                          model->path, columns, name, tensor->raw.length, (unsigned long long)tensor->bytes);
+                          model->path, TARE__SLICE_SHOWN(name), tensor->raw.length, (unsigned long long)tensor->bytes);
     if (!tensor->external)
         return 0;
     if (!decimal(outside->offset, &offset) || !decimal(outside->length, &length) || outside->location.length == 0)
         return tare__fail(model->error, TARE_E_INPUT,
-                          "'%.200s': the location of the data of the tensor '%.*s' is missing", model->path, columns,
-                          name);
+                          "'%.200s': the location of the data of the tensor '%.*s' is missing", model->path,
+                          TARE__SLICE_SHOWN(name));
     if (outside->length.length && tare__onnx_type_bits(tensor->type) && length < tensor->bytes)
         return tare__fail(model->error, TARE_E_INPUT,
                           "'%.200s': the tensor '%.*s' has %llu bytes outside where its shape asks for %llu",
-                          model->path, columns, name, (unsigned long long)length, (unsigned long long)tensor->bytes);
+                          model->path, TARE__SLICE_SHOWN(name), (unsigned long long)length,
+                          (unsigned long long)tensor->bytes);
     tensor->location = outside->location;
     tensor->offset = offset;
     return 0;
@@ -235,7 +230,7 @@ static int read_shape(tare__onnx *model, const tare__wire_field *field, void *in
     if (!is_bytes(field, 1))
         return 0;
     if (info->rank == TARE__MODEL_RANK_MAX)
-        return tare__onnx_broken(model, field->bytes.data, "a shape has too many dimensions");
+        return broken(model, field->bytes.data, "a shape has too many dimensions");
     GROW(model, info->dims, (size_t)info->rank);
     if (!info->dims)
         return no_memory(model);

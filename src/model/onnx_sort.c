@@ -65,14 +65,14 @@ static int sort_nodes(tare__onnx *model, tare__onnx_node *nodes, size_t n, sorti
     sort->stack = malloc(n * sizeof *sort->stack);
     int status = sorted && sort->colours && sort->order && sort->stack
                      ? 0
-                     : tare__fail(model->error, TARE_E_MEMORY, "out of memory");
+                     : tare__no_memory(model->error);
     for (uint32_t i = 0; i < n && !status; i++) {
         uint32_t on_circle = sort->colours[i] ? TARE__SLICES_NONE : visit(sort, i);
         if (on_circle == TARE__SLICES_NONE)
             continue;
         tare__slice name = nodes[on_circle].outputs[0];
         status = tare__fail(model->error, TARE_E_INPUT, "'%.200s': the graph has a cycle: '%.*s' depends on itself",
-                            model->path, (int)(name.length < 100 ? name.length : 100), (const char *)name.data);
+                            model->path, TARE__SLICE_SHOWN(name));
     }
     for (size_t i = 0; i < n && !status; i++)
         sorted[i] = nodes[sort->order[i]];
@@ -95,10 +95,10 @@ static int find_makers(tare__onnx *model, const tare__onnx_node *nodes, size_t n
                 continue;
             if (tare__slices_find(makers, name) != TARE__SLICES_NONE)
                 return tare__fail(model->error, TARE_E_INPUT, "'%.200s': in '%.*s' two nodes produce '%.*s'",
-                                  model->path, (int)(what.length < 100 ? what.length : 100), (const char *)what.data,
-                                  (int)(name.length < 100 ? name.length : 100), (const char *)name.data);
+                                  model->path, TARE__SLICE_SHOWN(what),
+                                  TARE__SLICE_SHOWN(name));
             if (!tare__slices_add(makers, name, i))
-                return tare__fail(model->error, TARE_E_MEMORY, "out of memory");
+                return tare__no_memory(model->error);
         }
     }
     return 0;

@@ -58,6 +58,23 @@ static inline bool tare__wire_numbers_sound(const tare__wire_numbers *numbers)
     return !numbers->wire.wrong && !numbers->packed.wrong;
 }
 
+/* The value of a field or number of 32 bits. */
+static inline float tare__wire_float(uint64_t value)
+{
+    uint32_t bits = (uint32_t)value;
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+static inline tare__slice tare__slice_of(const char *text)
+{
+    return (tare__slice){(const uint8_t *)text, strlen(text)};
+}
+
+/* The two arguments of "%.*s". */
+#define TARE__SLICE_SHOWN(slice) (int)((slice).length < 100 ? (slice).length : 100), (const char *)(slice).data
+
 static inline bool tare__slice_is(tare__slice slice, const char *text)
 {
     size_t length = strlen(text);

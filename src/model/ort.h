@@ -37,9 +37,7 @@ struct tare__ort {
     void *(*cpu_memory)(int allocator, int kind, void **memory);
     void *(*free_memory)(void *allocator, void *memory);
     void *(*default_allocator)(void **allocator);
-    void (*release_env)(void *env);
     void (*release_status)(void *status);
-    void (*release_memory)(void *memory);
     void (*release_session)(void *session);
     void (*release_value)(void *value);
     void (*release_type)(void *type);
@@ -50,7 +48,6 @@ struct tare__ort {
 
 /* 0; TARE_E_SYSTEM: it cannot be loaded; TARE_E_VERSION: not ONNX Runtime, or too old. With a message. */
 int tare__ort_open(tare__ort *ort, const char *path, tare__error *error);
-void tare__ort_close(tare__ort *ort);
 /* 0 if status is NULL; else TARE_E_INPUT with "WHAT: the runtime's message", and the status is released. */
 int tare__ort_check(const tare__ort *ort, void *status, const char *what, tare__error *error);
 
@@ -96,7 +93,6 @@ typedef enum tare__ort_kind {
     TARE__ORT_POSITIONS,
     TARE__ORT_IMAGE
 } tare__ort_kind;
-tare__ort_kind tare__ort_kind_of(const tare__ort_tensor *tensor);
 /* Over all inputs: tokens (without padding), or images, in one run; 0: none. */
 uint64_t tare__ort_tokens(const tare__ort_tensor *tensors, size_t n);
 uint64_t tare__ort_images(const tare__ort_tensor *tensors, size_t n);
@@ -122,6 +118,5 @@ int tare__ort_run_once(tare__ort_session *session, tare__error *error); /* outpu
 void tare__ort_drop_outputs(tare__ort_session *session);
 /* Ends profiling; returns the path of the file, a copy. */
 int tare__ort_profile_end(tare__ort_session *session, tare__text *path, tare__error *error);
-void tare__ort_unload(tare__ort_session *session);
 
 #endif

@@ -129,5 +129,5 @@ int tare__runner_find(const char *asked, tare__text *path, tare__error *error)
     }
     if (!found)
         tare__text_string(path, "libonnxruntime.so.1"); /* the loader may find it */
-    return path->failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
+    return path->failed ? tare__no_memory(error) : 0;
 }

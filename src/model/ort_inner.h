@@ -39,8 +39,6 @@ void tare__measuring_note(tare__measuring *measuring, const char *format, ...) T
 int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,
                       tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error);
 
-/* Quantiles and related figures of sorted times. 0 or TARE_E_MEMORY. */
-int tare__times_of(const double *samples, size_t n, tare__arena *arena, tare__runner_times *times);
 /* Copies the values of a board to the result. */
 int tare__result_fill(tare__runner_result *result, const tare__board *board, const tare__child_seen *seen,
                       const tare__ort_tensor *tensors, size_t n_tensors, tare__arena *arena);

@@ -58,7 +58,7 @@ static bool whole_numbers(int type)
     return type == I64 || type == I32;
 }
 
-tare__ort_kind tare__ort_kind_of(const tare__ort_tensor *tensor)
+static tare__ort_kind kind_of(const tare__ort_tensor *tensor)
 {
     const char *name = tensor->name;
     if (strcasestr(name, "mask"))
@@ -95,7 +95,7 @@ uint64_t tare__ort_tokens(const tare__ort_tensor *tensors, size_t n)
 {
     const tare__ort_tensor *ids = NULL, *mask = NULL;
     for (size_t i = 0; i < n; i++) {
-        tare__ort_kind kind = tare__ort_kind_of(&tensors[i]);
+        tare__ort_kind kind = kind_of(&tensors[i]);
         if (kind == TARE__ORT_IDS && tensors[i].rank == 2 && !ids)
             ids = &tensors[i];
         if (kind == TARE__ORT_MASK && tensors[i].rank == 2 && !mask)
@@ -111,7 +111,7 @@ uint64_t tare__ort_tokens(const tare__ort_tensor *tensors, size_t n)
 uint64_t tare__ort_images(const tare__ort_tensor *tensors, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (tare__ort_kind_of(&tensors[i]) == TARE__ORT_IMAGE)
+        if (kind_of(&tensors[i]) == TARE__ORT_IMAGE)
             return (uint64_t)tensors[i].dims[0];
     return 0;
 }

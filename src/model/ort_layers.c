@@ -296,7 +296,7 @@ static int fill_layers(tare__measuring *measuring, const tare__model_report *rep
                        const tare__model_layer **found, bool *from_file, tare__runner_layer *layers)
 {
     if (!find_layers(report, profile, found))
-        return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(measuring->error);
     for (size_t i = 0; i < profile->n_nodes; i++) {
         const tare__profile_node *node = profile->nodes[i];
         layers[i] = (tare__runner_layer){.name = tare__measuring_text(measuring, *node->name ? node->name : node->op),
@@ -310,7 +310,7 @@ static int fill_layers(tare__measuring *measuring, const tare__model_report *rep
                                          .bytes = node->bytes,
                                          .cast = tare__profile_cast(node)};
         if (!has_memory(&layers[i]))
-            return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
+            return tare__no_memory(measuring->error);
         count(&layers[i], node, found[i], report);
         from_file[i] = found[i] && found[i]->cost.macs;
         measuring->measured->layers_ns += layers[i].time_ns;
@@ -335,7 +335,7 @@ int tare__layers_of(tare__measuring *measuring, const tare__model_report *report
     bool *from_file = calloc(room, sizeof *from_file);
     tare__sample_roofline(result->threads, &measured->peaks);
     int status = layers && found && from_file ? fill_layers(measuring, report, profile, found, from_file, layers)
-                                              : tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
+                                              : tare__no_memory(measuring->error);
     free(found);
     free(from_file);
     if (status)

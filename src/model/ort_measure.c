@@ -142,7 +142,7 @@ static int run_job(tare__measuring *measuring, const tare__job *job, tare__runne
     tare__child_seen seen;
     tare__board *board = tare__board_new(job->runs);
     if (!board)
-        return tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(measuring->error);
     int status = tare__child_run(job, board, &seen, measuring->error);
     if (!status)
         status = tare__result_fill(result, board, &seen, job->tensors, job->n_tensors, measuring->measured->arena);
@@ -150,33 +150,52 @@ static int run_job(tare__measuring *measuring, const tare__job *job, tare__runne
     return status;
 }
 
+/* What a run of a configuration needs; freed by unprepare. */
+typedef struct prepared {
+    tare__arena *arena;
+    tare__model_report *own; /* of this batch size; NULL: the one of all */
+    const tare__model_report *report;
+    tare__job job;
+} prepared;
+
+static int prepare(tare__measuring *measuring, const tare__runner_result *result, int64_t asked, const char *model,
+                   prepared *to, int64_t *batch, tare__error *error)
+{
+    tare__ort_tensor *tensors = NULL;
+    size_t n = 0;
+    *to = (prepared){.arena = tare__arena_new()};
+    int status = to->arena ? reanalyze(measuring, asked, &to->own, error) : tare__no_memory(error);
+    to->report = to->own ? to->own : measuring->report;
+    if (!status)
+        status = tare__inputs_make(measuring, to->report, asked, to->arena, &tensors, &n, batch, error);
+    to->job = job_of(measuring, result, model, tensors, n);
+    return status;
+}
+
+static void unprepare(prepared *from)
+{
+    if (from->own)
+        tare__model_free(from->own);
+    tare__arena_free(from->arena);
+}
+
 static int measure_one(tare__measuring *measuring, tare__runner_result *result)
 {
     tare__error error = {""};
-    tare__model_report *own = NULL;
-    tare__ort_tensor *tensors = NULL;
-    size_t n = 0;
-    int64_t asked = result->batch;
+    prepared run;
     const char *model;
     if (refuse_precision(measuring, result, &model))
         return 0;
-    tare__arena *arena = tare__arena_new();
-    int status = arena ? reanalyze(measuring, asked, &own, &error) : tare__fail(&error, TARE_E_MEMORY, "out of memory");
-    const tare__model_report *report = own ? own : measuring->report;
-    if (!status)
-        status = tare__inputs_make(measuring, report, asked, arena, &tensors, &n, &result->batch, &error);
+    int status = prepare(measuring, result, result->batch, model, &run, &result->batch, &error);
     if (status == TARE_E_USAGE) {
         result->failure = tare__measuring_text(measuring, error.text);
         status = 0;
     } else if (status) {
         *measuring->error = error;
     } else {
-        tare__job job = job_of(measuring, result, model, tensors, n);
-        status = run_job(measuring, &job, result);
+        status = run_job(measuring, &run.job, result);
     }
-    if (own)
-        tare__model_free(own);
-    tare__arena_free(arena);
+    unprepare(&run);
     return status;
 }
 
@@ -188,7 +207,7 @@ static int read_profile(tare__measuring *measuring, const tare__board *board, co
     tare__profile profile;
     tare__arena *arena = tare__arena_new();
     int status = arena ? tare__profile_read(board->profile, arena, &profile, &error)
-                       : tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
+                       : tare__no_memory(measuring->error);
     if (!status) {
         tare__executed_of(measuring, &profile, result);
         if (layers)
@@ -215,8 +234,7 @@ static int profile_job(tare__measuring *measuring, tare__job *job, const tare__m
     job->profile = prefix;
     job->pre = job->post = NULL;
     tare__board *board = tare__board_new(1);
-    int status = board ? tare__child_run(job, board, &seen, measuring->error)
-                       : tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
+    int status = board ? tare__child_run(job, board, &seen, measuring->error) : tare__no_memory(measuring->error);
     if (!status && (board->status || seen.death[0]))
         result->executed_reason = tare__measuring_text(measuring, board->status ? board->error.text : seen.death);
     else if (!status)
@@ -228,24 +246,13 @@ static int profile_job(tare__measuring *measuring, tare__job *job, const tare__m
 
 static int profile_one(tare__measuring *measuring, int64_t asked, tare__runner_result *result, bool layers)
 {
-    tare__model_report *own = NULL;
-    tare__ort_tensor *tensors = NULL;
-    size_t n = 0;
+    prepared run;
     int64_t batch = 0;
-    tare__arena *arena = tare__arena_new();
-    int status = arena ? reanalyze(measuring, asked, &own, measuring->error)
-                       : tare__fail(measuring->error, TARE_E_MEMORY, "out of memory");
-    const tare__model_report *report = own ? own : measuring->report;
+    const char *model = result->converted ? measuring->half : measuring->options->model;
+    int status = prepare(measuring, result, asked, model, &run, &batch, measuring->error);
     if (!status)
-        status = tare__inputs_make(measuring, report, asked, arena, &tensors, &n, &batch, measuring->error);
-    if (!status) {
-        const char *model = result->converted ? measuring->half : measuring->options->model;
-        tare__job job = job_of(measuring, result, model, tensors, n);
-        status = profile_job(measuring, &job, report, result, layers);
-    }
-    if (own)
-        tare__model_free(own);
-    tare__arena_free(arena);
+        status = profile_job(measuring, &run.job, run.report, result, layers);
+    unprepare(&run);
     return status;
 }
 
@@ -426,7 +433,7 @@ int tare__model_measure(const tare__model_report *report, const tare__model_opti
     *measured = arena ? tare__arena_alloc(arena, sizeof **measured) : NULL;
     if (!*measured) {
         tare__arena_free(arena);
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     }
     **measured = (tare__model_measured){.arena = arena};
     tare__peaks_clear(&(*measured)->peaks);

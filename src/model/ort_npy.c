@@ -90,7 +90,7 @@ int tare__npy_parse(const unsigned char *bytes, size_t length, const char *path,
         return tare__fail(error, TARE_E_INPUT, "'%.200s' is a damaged .npy file: it ends inside its header", path);
     char *text = malloc(header + 1);
     if (!text)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     memcpy(text, bytes + before, header);
     text[header] = '\0';
     int status = parse_header(text, path, tensor, error);
@@ -175,7 +175,7 @@ static int fit_batch(tare__ort_tensor *tensor, int64_t batch, tare__arena *arena
     size_t row = tensor->bytes / (size_t)rows;
     char *data = row > SIZE_MAX / (size_t)batch ? NULL : tare__arena_alloc(arena, row * (size_t)batch + 1);
     if (!data)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     for (int64_t i = 0; i < batch; i++)
         memcpy(data + (size_t)i * row, (const char *)tensor->data + (size_t)(i % rows) * row, row);
     tensor->data = data;

@@ -46,9 +46,7 @@ static const struct {
     {69, offsetof(tare__ort, cpu_memory)},
     {76, offsetof(tare__ort, free_memory)},
     {78, offsetof(tare__ort, default_allocator)},
-    {92, offsetof(tare__ort, release_env)},
     {93, offsetof(tare__ort, release_status)},
-    {94, offsetof(tare__ort, release_memory)},
     {95, offsetof(tare__ort, release_session)},
     {96, offsetof(tare__ort, release_value)},
     {98, offsetof(tare__ort, release_type)},
@@ -77,11 +75,6 @@ int tare__ort_open(tare__ort *ort, const char *path, tare__error *error)
     for (size_t i = 0; i < TARE__COUNT_OF(slots); i++)
         memcpy((char *)ort + slots[i].place, table + slots[i].slot * sizeof(void *), sizeof(void *));
     return 0;
-}
-
-void tare__ort_close(tare__ort *ort)
-{
-    tare__dl_close(&ort->dl);
 }
 
 int tare__ort_check(const tare__ort *ort, void *status, const char *what, tare__error *error)

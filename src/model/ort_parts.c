@@ -12,7 +12,7 @@ int tare__runner_generate(const tare__model_report *report, size_t input, uint64
 {
     tare__ort_tensor *made = tare__arena_alloc(arena, sizeof *made);
     if (!made)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     int status = tare__input_make(report, input, 0, seed, arena, made, error);
     if (!status)
         *tensor = (tare__runner_tensor){.name = made->name,
@@ -43,7 +43,7 @@ int tare__runner_profile(const char *path, tare__arena *arena, tare__runner_node
     *runs = profile.runs;
     *nodes = tare__arena_alloc(arena, (*n + 1) * sizeof **nodes);
     if (!*nodes)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     for (size_t i = 0; i < *n; i++) {
         const tare__profile_node *from = profile.nodes[i];
         (*nodes)[i] = (tare__runner_node){.name = from->name,

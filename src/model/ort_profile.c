@@ -71,13 +71,20 @@ static const char *type_of(const tare__json_reader *reader)
     return "other";
 }
 
-static void read_dims(tare__json_reader *reader, tare__profile_end *end)
+/* Whether the next value is an array or an object, as wanted; anything else is skipped. */
+static bool enter(tare__json_reader *reader, tare__json_token wanted)
 {
     tare__json_token token = tare__json_next(reader);
-    if (token != TARE__JSON_ARRAY) {
+    if (token != wanted)
         tare__json_skip(reader, token);
+    return token == wanted;
+}
+
+static void read_dims(tare__json_reader *reader, tare__profile_end *end)
+{
+    tare__json_token token;
+    if (!enter(reader, TARE__JSON_ARRAY))
         return;
-    }
     while ((token = tare__json_next(reader)) != TARE__JSON_END_ARRAY && token != TARE__JSON_BROKEN &&
            token != TARE__JSON_END) {
         int64_t value = -1;
@@ -95,14 +102,11 @@ static void read_dims(tare__json_reader *reader, tare__profile_end *end)
 /* [{"float":[1,3,224,224]},{"int64":[2]}] */
 static void read_ends(tare__json_reader *reader, tare__profile_end *ends, size_t room, size_t *n)
 {
-    tare__json_token token = tare__json_next(reader);
-    if (token != TARE__JSON_ARRAY) {
-        tare__json_skip(reader, token);
+    if (!enter(reader, TARE__JSON_ARRAY))
         return;
-    }
-    while ((token = tare__json_next(reader)) == TARE__JSON_OBJECT) {
+    while (tare__json_next(reader) == TARE__JSON_OBJECT) {
         tare__profile_end end = {0};
-        while ((token = tare__json_next(reader)) == TARE__JSON_KEY) {
+        while (tare__json_next(reader) == TARE__JSON_KEY) {
             end.type = type_of(reader);
             end.rank = 0;
             read_dims(reader, &end);
@@ -116,11 +120,9 @@ static void read_args(state *state)
 {
     tare__json_reader *reader = &state->reader;
     event *event = &state->event;
-    tare__json_token token = tare__json_next(reader);
-    if (token != TARE__JSON_OBJECT) {
-        tare__json_skip(reader, token);
+    tare__json_token token;
+    if (!enter(reader, TARE__JSON_OBJECT))
         return;
-    }
     while ((token = tare__json_next(reader)) == TARE__JSON_KEY) {
         if (is(reader, "input_type_shape")) {
             read_ends(reader, event->inputs, TARE__COUNT_OF(event->inputs), &event->n_inputs);
@@ -319,7 +321,7 @@ int tare__profile_read_from(tare__json_source *read, void *context, tare__arena 
     state = (struct state){.profile = profile, .arena = arena, .index = tare__intern_new()};
     *profile = (tare__profile){.arena = arena};
     bool open = tare__json_reader_open(&state.reader, read, context);
-    int status = state.index && open ? read_events(&state, error) : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status = state.index && open ? read_events(&state, error) : tare__no_memory(error);
     if (open)
         tare__json_reader_close(&state.reader);
     tare__intern_free(state.index);

@@ -27,7 +27,8 @@ static int label_outliers(tare__runner_times *times, tare__arena *arena)
     return labels ? tare__outliers_tukey(times->samples_ns, times->n, labels, &times->outliers) : TARE_E_MEMORY;
 }
 
-int tare__times_of(const double *samples, size_t n, tare__arena *arena, tare__runner_times *times)
+/* Quantiles and related figures. 0 or TARE_E_MEMORY. */
+static int times_of(const double *samples, size_t n, tare__arena *arena, tare__runner_times *times)
 {
     static const double shares[TARE__RUNNER_QUANTILES] = {0.5, 0.95, 0.99};
     tare__moments moments = {0};
@@ -121,10 +122,10 @@ static void fill_memory(tare__runner_result *result, const tare__board *board, c
 static int fill_beside(tare__runner_result *result, const tare__board *board, tare__arena *arena)
 {
     size_t n = board->beside_done;
-    int status = tare__times_of(board->beside_ns, n, arena, &result->end_to_end);
+    int status = times_of(board->beside_ns, n, arena, &result->end_to_end);
     if (!status)
-        status = tare__times_of(board->pre_ns, n, arena, &result->pre);
-    return status ? status : tare__times_of(board->post_ns, n, arena, &result->post);
+        status = times_of(board->pre_ns, n, arena, &result->pre);
+    return status ? status : times_of(board->post_ns, n, arena, &result->post);
 }
 
 static const char *why_not(const tare__board *board, const tare__child_seen *seen, tare__arena *arena)
@@ -150,7 +151,7 @@ int tare__result_fill(tare__runner_result *result, const tare__board *board, con
     result->warm_cv = board->warm_cv;
     result->ran = board->run_done > 0;
     fill_memory(result, board, seen);
-    int status = tare__times_of(board->values + board->runs_room, board->run_done, arena, &result->latency);
+    int status = times_of(board->values + board->runs_room, board->run_done, arena, &result->latency);
     if (!status && result->ran)
         status = fill_rates(result, board, tensors, n_tensors, arena);
     return status ? status : fill_beside(result, board, arena);

@@ -17,7 +17,7 @@ static int read_names(tare__ort_session *session, bool outputs, size_t n, char *
     const tare__ort *ort = session->ort;
     *names = calloc(n + 1, sizeof **names);
     if (!*names)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     for (size_t i = 0; i < n; i++) {
         void *status = outputs ? ort->output_name(session->session, i, session->allocator, &(*names)[i])
                                : ort->input_name(session->session, i, session->allocator, &(*names)[i]);
@@ -46,7 +46,7 @@ static int read_ends(tare__ort_session *session, tare__error *error)
         return status;
     session->inputs = calloc(session->n_inputs + 1, sizeof *session->inputs);
     session->outputs = calloc(session->n_outputs + 1, sizeof *session->outputs);
-    return session->inputs && session->outputs ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    return session->inputs && session->outputs ? 0 : tare__no_memory(error);
 }
 
 static int make_options(tare__ort_session *session, unsigned threads, const char *profile, tare__error *error)
@@ -234,36 +234,5 @@ int tare__ort_profile_end(tare__ort_session *session, tare__text *path, tare__er
         return status;
     tare__text_string(path, name);
     session->ort->free_memory(session->allocator, name);
-    return path->failed ? tare__fail(error, TARE_E_MEMORY, "out of memory") : 0;
-}
-
-static void free_names(tare__ort_session *session, char **names, size_t n)
-{
-    for (size_t i = 0; names && i < n; i++)
-        if (names[i])
-            session->ort->free_memory(session->allocator, names[i]);
-    free(names);
-}
-
-void tare__ort_unload(tare__ort_session *session)
-{
-    const tare__ort *ort = session->ort;
-    if (session->outputs)
-        tare__ort_drop_outputs(session);
-    for (size_t i = 0; session->inputs && i < session->n_inputs; i++)
-        if (session->inputs[i])
-            ort->release_value(session->inputs[i]);
-    free_names(session, session->input_names, session->n_inputs);
-    free_names(session, session->output_names, session->n_outputs);
-    free(session->inputs);
-    free(session->outputs);
-    if (session->memory)
-        ort->release_memory(session->memory);
-    if (session->session)
-        ort->release_session(session->session);
-    if (session->options)
-        ort->release_options(session->options);
-    if (session->env)
-        ort->release_env(session->env);
-    *session = (tare__ort_session){.ort = ort};
+    return path->failed ? tare__no_memory(error) : 0;
 }

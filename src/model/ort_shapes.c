@@ -76,7 +76,7 @@ int tare__inputs_make(tare__measuring *measuring, const tare__model_report *repo
     *n = report->n_inputs;
     *tensors = status ? NULL : tare__arena_alloc(arena, (*n + 1) * sizeof **tensors);
     if (!status && !*tensors)
-        status = tare__fail(error, TARE_E_MEMORY, "out of memory");
+        status = tare__no_memory(error);
     int64_t found = 0;
     for (size_t i = 0; !status && i < *n; i++) {
         status = tare__input_make(report, i, asked, measuring->options->seed, arena, &(*tensors)[i], error);

@@ -12,11 +12,18 @@ static int too_much(tare__walk *walk)
                                      "'%.200s': its figures are larger than can be counted", walk->model->path);
 }
 
+/* False: its shape or its type is not known, or has no size. */
+static bool bytes_of(const tare__value *value, uint64_t *bytes)
+{
+    int64_t elements = tare__elements(value);
+    return elements >= 0 && tare__onnx_type_bits(value->type) &&
+           tare__onnx_bytes_of(value->type, (uint64_t)elements, bytes);
+}
+
 /* ---- tensors ------------------------------------------------------------------------------------------------- */
 static void tensor_of(tare__walk *walk, const tare__value *value, tare__model_tensor *tensor)
 {
     uint64_t bytes;
-    int64_t elements = tare__elements(value);
     const char *type = tare__onnx_type_name(value->type);
     *tensor = (tare__model_tensor){.name = tare__walk_copy(walk, value->name),
                                    .type = type ? type : value->container,
@@ -24,8 +31,7 @@ static void tensor_of(tare__walk *walk, const tare__value *value, tare__model_te
                                    .rank = value->rank,
                                    .dims = value->dims,
                                    .bytes = TARE__MODEL_UNKNOWN};
-    if (elements >= 0 && tare__onnx_type_bits(value->type) &&
-        tare__onnx_bytes_of(value->type, (uint64_t)elements, &bytes))
+    if (bytes_of(value, &bytes))
         tensor->bytes = (int64_t)bytes;
 }
 
@@ -186,9 +192,7 @@ static bool add_changes(const tare__walk *walk, uint64_t *born, uint64_t *gone, 
         uint64_t bytes;
         if (!value || !value->activation || value->shares || value->optional)
             continue;
-        int64_t elements = tare__elements(value);
-        if (elements < 0 || !tare__onnx_type_bits(value->type) ||
-            !tare__onnx_bytes_of(value->type, (uint64_t)elements, &bytes)) {
+        if (!bytes_of(value, &bytes)) {
             *known = *known && value->type == TARE__ONNX_STRING;
             continue;
         }
@@ -215,15 +219,13 @@ static void add_up(const tare__walk *walk, tare__model_report *report)
     report->activation_sum_bytes = report->total.output_bytes;
     for (size_t i = 0; i < walk->n_inputs; i++) {
         const tare__value *value = walk->inputs[i];
-        int64_t elements = value && value->activation && !value->optional ? tare__elements(value) : 0;
         uint64_t bytes;
-        if (elements > 0 && tare__onnx_type_bits(value->type) &&
-            tare__onnx_bytes_of(value->type, (uint64_t)elements, &bytes))
+        if (value && value->activation && !value->optional && bytes_of(value, &bytes))
             report->activation_sum_bytes += bytes; /* each is below 2^63 */
     }
 }
 
-int tare__walk_peak(tare__walk *walk, tare__model_report *report)
+static int find_peak(tare__walk *walk, tare__model_report *report)
 {
     size_t n = (size_t)walk->time + 2;
     uint64_t *born = calloc(n, sizeof *born), *gone = calloc(n, sizeof *gone), live = 0;
@@ -272,7 +274,7 @@ int tare__report_fill(tare__walk *walk, tare__model_report *report)
 {
     tare__onnx *model = walk->model;
     report->format = "onnx";
-    report->path = tare__walk_copy(walk, (tare__slice){(const uint8_t *)model->path, strlen(model->path)});
+    report->path = tare__walk_copy(walk, tare__slice_of(model->path));
     report->graph = tare__walk_copy(walk, model->graph.name);
     report->producer = tare__walk_copy(walk, model->producer);
     report->producer_version = tare__walk_copy(walk, model->producer_version);
@@ -288,7 +290,7 @@ int tare__report_fill(tare__walk *walk, tare__model_report *report)
     report->fills = walk->fills;
     report->n_outputs = walk->n_outputs;
     if (walk->status || tare__weights_outside(walk, report) || tare__weights_count(walk, report) ||
-        fill_layers(walk, report) || fill_operators(walk, report) || tare__walk_peak(walk, report))
+        fill_layers(walk, report) || fill_operators(walk, report) || find_peak(walk, report))
         return walk->status;
     note_assumed(walk);
     report->notes = walk->notes;

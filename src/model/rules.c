@@ -8,15 +8,9 @@
 #include "tare.h"
 
 /* ---- the tables ---------------------------------------------------------------------------------------------- */
-static const struct {
-    const tare__rule *rules;
-    const size_t *count;
-} tables[] = {
-    {tare__rules_elementwise, &tare__rules_elementwise_count}, {tare__rules_layout, &tare__rules_layout_count},
-    {tare__rules_matrix, &tare__rules_matrix_count},           {tare__rules_window, &tare__rules_window_count},
-    {tare__rules_attention, &tare__rules_attention_count},     {tare__rules_quantized, &tare__rules_quantized_count},
-    {tare__rules_signal, &tare__rules_signal_count},           {tare__rules_classic, &tare__rules_classic_count},
-    {tare__rules_text, &tare__rules_text_count},
+static const tare__rule *const tables[] = {
+    tare__rules_elementwise, tare__rules_layout, tare__rules_matrix,  tare__rules_window, tare__rules_attention,
+    tare__rules_quantized,   tare__rules_signal, tare__rules_classic, tare__rules_text,
 };
 
 #define TABLE_BITS 16u /* number: the table, then the rule */
@@ -24,9 +18,9 @@ static const struct {
 int tare__rules_open(tare__walk *walk)
 {
     for (uint32_t t = 0; t < TARE__COUNT_OF(tables); t++) {
-        for (uint32_t i = 0; i < *tables[t].count; i++) {
-            const char *op = tables[t].rules[i].op;
-            if (!tare__slices_add(&walk->rules, (tare__slice){(const uint8_t *)op, strlen(op)}, t << TABLE_BITS | i))
+        for (uint32_t i = 0; tables[t][i].op; i++) {
+            const char *op = tables[t][i].op;
+            if (!tare__slices_add(&walk->rules, tare__slice_of(op), t << TABLE_BITS | i))
                 return tare__walk_no_memory(walk);
         }
     }
@@ -45,16 +39,14 @@ const tare__rule *tare__rule_find(tare__walk *walk, const tare__onnx_node *node)
         name = (tare__slice){(const uint8_t *)whole, (size_t)length};
     }
     uint32_t number = tare__slices_find(&walk->rules, name);
-    return number == TARE__SLICES_NONE ? NULL
-                                       : &tables[number >> TABLE_BITS].rules[number & ((1u << TABLE_BITS) - 1)];
+    return number == TARE__SLICES_NONE ? NULL : &tables[number >> TABLE_BITS][number & ((1u << TABLE_BITS) - 1)];
 }
 
 bool tare__model_multiplies(const char *op)
 {
     for (size_t t = 0; t < TARE__COUNT_OF(tables); t++) {
-        bool never = tables[t].rules == tare__rules_elementwise || tables[t].rules == tare__rules_layout;
-        for (size_t i = 0; i < *tables[t].count; i++) {
-            const tare__rule *rule = &tables[t].rules[i];
+        bool never = tables[t] == tare__rules_elementwise || tables[t] == tare__rules_layout;
+        for (const tare__rule *rule = tables[t]; rule->op; rule++) {
             const char *domain = strrchr(rule->op, ':');
             if (strcmp(domain ? domain + 1 : rule->op, op) == 0)
                 return !never && rule->cost != tare__cost_none && rule->cost != tare__cost_output &&
@@ -83,8 +75,7 @@ static void too_large(tare__step *step)
     if (!step->walk->status)
         step->walk->status = tare__fail(step->walk->model->error, TARE_E_INPUT,
                                         "'%.200s': the dimensions of '%.*s' are larger than can be counted",
-                                        step->walk->model->path, (int)(name.length < 100 ? name.length : 100),
-                                        (const char *)name.data);
+                                        step->walk->model->path, TARE__SLICE_SHOWN(name));
 }
 
 int64_t tare__product_of(tare__step *step, int n, const int64_t *dims)
@@ -123,15 +114,13 @@ static const tare__onnx_attribute *find_in(const tare__onnx_attribute *list, siz
 bool tare__attribute_find(const tare__step *step, const char *name, tare__slice *message)
 {
     const tare__frame *frame = step->frame;
-    const tare__onnx_attribute *found =
-        find_in(step->node->attributes, step->node->n_attributes, (tare__slice){(const uint8_t *)name, strlen(name)});
+    const tare__onnx_attribute *found = find_in(step->node->attributes, step->node->n_attributes, tare__slice_of(name));
     while (found && found->refers.length) {
         while (frame && !frame->function)
             frame = frame->outer;
         if (!frame)
             return false;
-        const tare__onnx_attribute *given =
-            find_in(frame->call->attributes, frame->call->n_attributes, found->refers);
+        const tare__onnx_attribute *given = find_in(frame->call->attributes, frame->call->n_attributes, found->refers);
         found = given ? given : find_in(frame->function->defaults, frame->function->n_defaults, found->refers);
         if (!given)
             break;
@@ -139,6 +128,17 @@ bool tare__attribute_find(const tare__step *step, const char *name, tare__slice 
     }
     if (found)
         *message = found->message;
+    return found;
+}
+
+tare__slice tare__wire_last(tare__slice message, uint32_t number)
+{
+    tare__slice found = {0};
+    tare__wire wire = tare__wire_of(message);
+    for (tare__wire_field field; tare__wire_next(&wire, &field);) {
+        if (field.number == number && field.type == TARE__WIRE_BYTES)
+            found = field.bytes;
+    }
     return found;
 }
 
@@ -170,10 +170,26 @@ double tare__attribute_float(const tare__step *step, const char *name, double ot
     tare__wire_field field;
     if (!find_field(step, name, 2, &field) || field.type != TARE__WIRE_FIXED32)
         return otherwise;
-    uint32_t bits = (uint32_t)field.value;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return tare__wire_float(field.value);
+}
+
+int tare__attribute_type(const tare__step *step, const char *name, int otherwise)
+{
+    return (int)(tare__attribute_int(step, name, otherwise) & INT32_MAX);
+}
+
+int tare__attribute_floats(const tare__step *step, const char *name, double *values, int room)
+{
+    tare__slice message;
+    uint64_t bits;
+    int n = 0;
+    if (!tare__attribute_find(step, name, &message))
+        return UNKNOWN;
+    tare__wire_numbers numbers = tare__wire_numbers_of(message, 7, TARE__WIRE_FIXED32);
+    for (; n < 1 << 24 && tare__wire_number(&numbers, &bits); n++)
+        if (n < room)
+            values[n] = tare__wire_float(bits);
+    return n;
 }
 
 tare__slice tare__attribute_text(const tare__step *step, const char *name)
@@ -244,6 +260,23 @@ void tare__set_like(tare__step *step, size_t i, const tare__value *like)
 {
     if (like)
         tare__set(step, i, like->type, like->rank, like->dims);
+}
+
+bool tare__set_unless_ranked(tare__step *step, const tare__value *x)
+{
+    if (!is_ranked(x))
+        tare__set_type(step, 0, type_of(x));
+    return is_ranked(x);
+}
+
+void tare__set_axis(tare__step *step, size_t i, int type, const tare__value *x, int axis, int64_t length)
+{
+    int64_t dims[TARE__MODEL_RANK_MAX];
+    if (axis >= 0) {
+        memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
+        dims[axis] = length;
+    }
+    tare__set(step, i, type, axis >= 0 ? x->rank : UNKNOWN, dims);
 }
 
 void tare__set_type(tare__step *step, size_t i, int type)
@@ -350,6 +383,13 @@ void tare__add_other(tare__step *step, int n, const int64_t *factors)
 void tare__cost_none(tare__step *step)
 {
     (void)step;
+}
+
+void tare__cost_unknown(tare__step *step, const char *reason)
+{
+    step->state = TARE__MODEL_NO_RULE;
+    step->other_at_least = true;
+    step->reason = reason;
 }
 
 static int64_t factor_of(const tare__step *step)

@@ -53,17 +53,25 @@ int64_t tare__product_of(tare__step *step, int n, const int64_t *dims);
 bool tare__content(const tare__value *value, size_t i, int64_t *number);
 
 /* ---- attributes: the node's, or what it stands for in the call of the function ----------------------------------- */
+/* The last message in a field of a message; no data: none. */
+tare__slice tare__wire_last(tare__slice message, uint32_t number);
 bool tare__attribute_find(const tare__step *step, const char *name, tare__slice *message);
 int64_t tare__attribute_int(const tare__step *step, const char *name, int64_t otherwise);
 double tare__attribute_float(const tare__step *step, const char *name, double otherwise);
+int tare__attribute_type(const tare__step *step, const char *name, int otherwise); /* of elements */
 tare__slice tare__attribute_text(const tare__step *step, const char *name); /* no data: absent */
 /* Their number; those beyond `room` are not stored. UNKNOWN: absent. */
 int tare__attribute_ints(const tare__step *step, const char *name, int64_t *values, int room);
+int tare__attribute_floats(const tare__step *step, const char *name, double *values, int room);
 bool tare__attribute_is(const tare__step *step, const char *name, const char *text);
 
 /* Integers from an attribute (older operators) or else from an input. UNKNOWN: neither, or unknown; *there tells
  * which. */
 int tare__numbers(const tare__step *step, const char *attribute, size_t at, int64_t *values, int room, bool *there);
+/* Axes as a set of bits; false: not known. */
+bool tare__axes_of(tare__step *step, size_t at, int rank, bool *there, uint64_t *set);
+/* The axes that a reduction removes. */
+bool tare__reduced_axes(tare__step *step, int rank, uint64_t *set);
 /* An axis made positive; UNKNOWN: out of range. */
 static inline int axis_of(int64_t axis, int rank)
 {
@@ -71,11 +79,21 @@ static inline int axis_of(int64_t axis, int rank)
     return axis >= 0 && axis < rank ? (int)axis : UNKNOWN;
 }
 
+/* The axis of `x` that an attribute names; UNKNOWN also if its rank is. */
+static inline int axis_in(const tare__step *step, const tare__value *x, int64_t otherwise)
+{
+    return is_ranked(x) ? axis_of(tare__attribute_int(step, "axis", otherwise), x->rank) : UNKNOWN;
+}
+
 /* ---- outputs ------------------------------------------------------------------------------------------------- */
 /* Rank UNKNOWN: only the type is known. */
 void tare__set(tare__step *step, size_t i, int type, int rank, const int64_t *dims);
 void tare__set_like(tare__step *step, size_t i, const tare__value *like);
 void tare__set_type(tare__step *step, size_t i, int type);
+/* Whether the rank of `x` is known; if not, the first output has its type only. */
+bool tare__set_unless_ranked(tare__step *step, const tare__value *x);
+/* The shape of `x` with another length of one axis; an axis that is UNKNOWN: only the type. */
+void tare__set_axis(tare__step *step, size_t i, int type, const tare__value *x, int axis, int64_t length);
 /* The output shares the input's memory with another shape. */
 void tare__set_view(tare__step *step, size_t i, tare__value *of);
 /* `n` values, which are copied. No effect if there are too many. */
@@ -89,6 +107,7 @@ bool tare__broadcast_dim(int64_t a, int64_t b, int64_t *both);
 
 /* ---- costs --------------------------------------------------------------------------------------------------- */
 void tare__cost_none(tare__step *step);
+void tare__cost_unknown(tare__step *step, const char *reason); /* depends on what is known only when the model runs */
 void tare__cost_output(tare__step *step); /* the factor per element of the first output */
 void tare__cost_input(tare__step *step);  /* of the first input */
 /* Adds a product of `n` factors to the MACs; if one is UNKNOWN, the step is not counted. */
@@ -109,7 +128,6 @@ void tare__fold(tare__step *step); /* values of the outputs, if the inputs are k
 /* Shapes used by several files of rules. */
 void tare__shape_like_first(tare__step *step); /* the first output is like the first input */
 void tare__shape_broadcast(tare__step *step);
-void tare__shape_matmul(tare__step *step);
 bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__value *b, bool turn_a, bool turn_b,
                         int type);
 void tare__shape_conv_of(tare__step *step, const tare__value *x, const tare__value *w, int type);
@@ -121,5 +139,6 @@ void tare__shape_global_pool(tare__step *step);
 void tare__shape_gather(tare__step *step);
 void tare__shape_concat_of(tare__step *step, size_t from, size_t stride, int type);
 void tare__shape_reduce(tare__step *step);
+void tare__shape_none(tare__step *step); /* sequences, maps and optionals: without a size */
 
 #endif

@@ -73,10 +73,15 @@ static void cost_standard(tare__step *step)
 }
 
 /* ---- com.microsoft: Attention, with its projections inside ------------------------------------------------------ */
-/* `past` is the input with the past of both, [2, B, H, S, D]. */
-static attention read_projected(const tare__step *step, size_t past_at, int64_t *widths)
+static bool is_quantized(const tare__step *step)
 {
-    const tare__value *x = input(step, 0), *w = input(step, 1), *past = input(step, past_at);
+    return tare__slice_is(step->node->op, "QAttention");
+}
+
+/* `past` is the input with the past of both, [2, B, H, S, D]. */
+static attention read_projected(const tare__step *step, int64_t *widths)
+{
+    const tare__value *x = input(step, 0), *w = input(step, 1), *past = input(step, is_quantized(step) ? 8 : 4);
     attention of = {.samples = dim(x, 0), .query = dim(x, 1), .past = past ? dim(past, 3) : 0};
     of.heads = of.key_heads = tare__attribute_int(step, "num_heads", UNKNOWN);
     int n = tare__attribute_ints(step, "qkv_hidden_sizes", widths, 3);
@@ -88,41 +93,22 @@ static attention read_projected(const tare__step *step, size_t past_at, int64_t 
     return of;
 }
 
-static void shape_projected_of(tare__step *step, size_t past_at, int type)
+static void shape_projected(tare__step *step)
 {
     int64_t widths[3];
-    attention of = read_projected(step, past_at, widths);
+    attention of = read_projected(step, widths);
+    int type = type_of(input(step, is_quantized(step) ? 3 : 0));
     SET(step, 0, type, of.samples, of.query, widths[2]);
     SET(step, 1, type, 2, of.samples, of.heads, of.keys, of.depth);
 }
 
-static void cost_projected_of(tare__step *step, size_t past_at)
+static void cost_projected(tare__step *step)
 {
     int64_t widths[3];
-    attention of = read_projected(step, past_at, widths);
+    attention of = read_projected(step, widths);
     for (int i = 0; i < 3; i++)
         ADD_MACS(step, of.samples, of.query, dim(input(step, 0), 2), widths[i]);
     cost_of(step, &of);
-}
-
-static void shape_attention(tare__step *step)
-{
-    shape_projected_of(step, 4, type_of(input(step, 0)));
-}
-
-static void cost_attention(tare__step *step)
-{
-    cost_projected_of(step, 4);
-}
-
-static void shape_quantized_attention(tare__step *step)
-{
-    shape_projected_of(step, 8, type_of(input(step, 3)));
-}
-
-static void cost_quantized_attention(tare__step *step)
-{
-    cost_projected_of(step, 8);
 }
 
 /* ---- com.microsoft: MultiHeadAttention ------------------------------------------------------------------------- */
@@ -214,11 +200,11 @@ static void shape_position_bias(tare__step *step)
 const tare__rule tare__rules_attention[] = {
     {"Attention", shape_standard, cost_standard, 0},
     {"RotaryEmbedding", tare__shape_like_first, tare__cost_output, 3},
-    {MS "Attention", shape_attention, cost_attention, 0},
-    {MS "QAttention", shape_quantized_attention, cost_quantized_attention, 0},
+    {MS "Attention", shape_projected, cost_projected, 0},
+    {MS "QAttention", shape_projected, cost_projected, 0},
     {MS "MultiHeadAttention", shape_many_heads, cost_many_heads, 0},
     {MS "GroupQueryAttention", shape_group_query, cost_group_query, 0},
     {MS "RotaryEmbedding", tare__shape_like_first, tare__cost_output, 3},
     {MS "RelativePositionBias", shape_position_bias, tare__cost_none, 0},
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_attention_count = TARE__COUNT_OF(tare__rules_attention);

@@ -1,6 +1,5 @@
 /* rules_classic: ai.onnx.ml: linear models, support vectors, trees, and preprocessing of their inputs. Their weights
- * are
- * attributes. Owned by the calling thread.
+ * are attributes. Owned by the calling thread.
  * Must not know how anything is run. */
 #include "rules.h"
 
@@ -63,6 +62,18 @@ static void set_classes(tare__step *step, int64_t scores)
     SET(step, 1, TARE__ONNX_FLOAT, samples_of(step), scores ? scores : classes ? classes : UNKNOWN);
 }
 
+static void shape_classifier(tare__step *step)
+{
+    set_classes(step, 0);
+}
+
+/* The attribute is "targets" of linear models, "n_targets" of trees. */
+static void shape_regressor(tare__step *step)
+{
+    int64_t targets = tare__attribute_int(step, "n_targets", tare__attribute_int(step, "targets", 1));
+    SET(step, 0, TARE__ONNX_FLOAT, samples_of(step), targets);
+}
+
 static void add_transform(tare__step *step, const tare__value *scores)
 {
     tare__slice how = tare__attribute_text(step, "post_transform");
@@ -72,16 +83,6 @@ static void add_transform(tare__step *step, const tare__value *scores)
 }
 
 /* ---- linear models ------------------------------------------------------------------------------------------- */
-static void shape_linear_classifier(tare__step *step)
-{
-    set_classes(step, 0);
-}
-
-static void shape_linear_regressor(tare__step *step)
-{
-    SET(step, 0, TARE__ONNX_FLOAT, samples_of(step), tare__attribute_int(step, "targets", 1));
-}
-
 static void cost_linear(tare__step *step)
 {
     ADD_MACS(step, samples_of(step), length_of(step, "coefficients", FLOATS));
@@ -121,26 +122,15 @@ static void cost_vectors(tare__step *step)
 }
 
 /* ---- trees --------------------------------------------------------------------------------------------------- */
-static void shape_tree_classifier(tare__step *step)
-{
-    set_classes(step, 0);
-}
-
-static void shape_tree_regressor(tare__step *step)
-{
-    SET(step, 0, TARE__ONNX_FLOAT, samples_of(step), tare__attribute_int(step, "n_targets", 1));
-}
-
 static void shape_trees(tare__step *step)
 {
-    SET(step, 0, type_of(input(step, 0)), samples_of(step), tare__attribute_int(step, "n_targets", 1));
+    shape_regressor(step);
+    tare__set_type(step, 0, type_of(input(step, 0)));
 }
 
 static void cost_trees(tare__step *step)
 {
-    step->state = TARE__MODEL_NO_RULE;
-    step->other_at_least = true;
-    step->reason = "how many nodes of its trees a sample passes depends on its values";
+    tare__cost_unknown(step, "how many nodes of its trees a sample passes depends on its values");
 }
 
 /* ---- what prepares ------------------------------------------------------------------------------------------- */
@@ -187,17 +177,10 @@ static void shape_one_hot(tare__step *step)
 static void shape_extract(tare__step *step)
 {
     const tare__value *x = input(step, 0);
-    int64_t dims[TARE__MODEL_RANK_MAX];
-    tare__set_type(step, 0, type_of(x));
-    if (!is_ranked(x) || x->rank == 0)
-        return;
-    if (x->rank == 1) { /* a list becomes a row */
+    if (has_rank(x, 1)) /* a list becomes a row */
         SET(step, 0, x->type, 1, tare__elements(input(step, 1)));
-        return;
-    }
-    memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
-    dims[x->rank - 1] = tare__elements(input(step, 1));
-    tare__set(step, 0, x->type, x->rank, dims);
+    else
+        tare__set_axis(step, 0, type_of(x), x, is_ranked(x) ? x->rank - 1 : UNKNOWN, tare__elements(input(step, 1)));
 }
 
 static void shape_features(tare__step *step)
@@ -211,14 +194,6 @@ static void shape_features(tare__step *step)
     SET(step, 0, TARE__ONNX_FLOAT, dim(input(step, 0), 0), width);
 }
 
-/* Sequences and maps: without a size. */
-static void shape_map(tare__step *step)
-{
-    for (size_t i = 0; i < step->n_out; i++)
-        if (step->out[i])
-            step->out[i]->optional = true;
-}
-
 /* The keys of a sample are known only at run time; the vocabulary is known. */
 static void shape_vocabulary(tare__step *step)
 {
@@ -230,12 +205,12 @@ static void shape_vocabulary(tare__step *step)
 #define FREE(name, shape) {ML name, shape, tare__cost_none, 0}
 
 const tare__rule tare__rules_classic[] = {
-    {ML "LinearClassifier", shape_linear_classifier, cost_linear, 0},
-    {ML "LinearRegressor", shape_linear_regressor, cost_linear, 0},
+    {ML "LinearClassifier", shape_classifier, cost_linear, 0},
+    {ML "LinearRegressor", shape_regressor, cost_linear, 0},
     {ML "SVMClassifier", shape_vector_classifier, cost_vectors, 0},
     {ML "SVMRegressor", shape_vector_regressor, cost_vectors, 0},
-    {ML "TreeEnsembleClassifier", shape_tree_classifier, cost_trees, 0},
-    {ML "TreeEnsembleRegressor", shape_tree_regressor, cost_trees, 0},
+    {ML "TreeEnsembleClassifier", shape_classifier, cost_trees, 0},
+    {ML "TreeEnsembleRegressor", shape_regressor, cost_trees, 0},
     {ML "TreeEnsemble", shape_trees, cost_trees, 0},
     {ML "Scaler", shape_as_float, tare__cost_output, 2},
     {ML "Normalizer", shape_as_float, tare__cost_output, 3},
@@ -247,7 +222,7 @@ const tare__rule tare__rules_classic[] = {
     FREE("ArrayFeatureExtractor", shape_extract),
     FREE("FeatureVectorizer", shape_features),
     FREE("DictVectorizer", shape_vocabulary),
-    FREE("CastMap", shape_map),
-    FREE("ZipMap", shape_map),
+    FREE("CastMap", tare__shape_none),
+    FREE("ZipMap", tare__shape_none),
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_classic_count = TARE__COUNT_OF(tare__rules_classic);

@@ -37,7 +37,7 @@ static void shape_test(tare__step *step)
 static void shape_cast(tare__step *step)
 {
     tare__shape_like_first(step);
-    tare__set_type(step, 0, (int)(tare__attribute_int(step, "to", 0) & INT32_MAX));
+    tare__set_type(step, 0, tare__attribute_type(step, "to", 0));
 }
 
 static void shape_cast_like(tare__step *step)
@@ -49,8 +49,7 @@ static void shape_cast_like(tare__step *step)
 static void shape_random_like(tare__step *step)
 {
     tare__shape_like_first(step);
-    int64_t type = tare__attribute_int(step, "dtype", type_of(input(step, 0)));
-    tare__set_type(step, 0, (int)(type & INT32_MAX));
+    tare__set_type(step, 0, tare__attribute_type(step, "dtype", type_of(input(step, 0))));
 }
 
 static void shape_dropout(tare__step *step)
@@ -104,11 +103,6 @@ static void shape_embed_normalization(tare__step *step)
     SET(step, 2, type_of(words), sample, length, width);
 }
 
-static void cost_embed_normalization(tare__step *step)
-{
-    ADD_OTHER(step, tare__elements(output(step, 0)), 9);
-}
-
 static void shape_dynamic_quantize(tare__step *step)
 {
     tare__shape_like_first(step);
@@ -120,102 +114,45 @@ static void shape_dynamic_quantize(tare__step *step)
 static void shape_quantize(tare__step *step)
 {
     tare__shape_like_first(step);
-    int64_t type = tare__attribute_int(step, "output_dtype", 0);
-    const tare__value *zero = input(step, 2);
-    tare__set_type(step, 0, zero ? zero->type : type ? (int)(type & INT32_MAX) : TARE__ONNX_UINT8);
+    int type = tare__attribute_type(step, "output_dtype", 0);
+    tare__set_type(step, 0, input(step, 2) ? type_of(input(step, 2)) : type ? type : TARE__ONNX_UINT8);
 }
 
 static void shape_dequantize(tare__step *step)
 {
     tare__shape_like_first(step);
-    int64_t type = tare__attribute_int(step, "output_dtype", 0);
-    tare__set_type(step, 0, type ? (int)(type & INT32_MAX) : type_of(input(step, 1)));
+    int type = tare__attribute_type(step, "output_dtype", 0);
+    tare__set_type(step, 0, type ? type : type_of(input(step, 1)));
 }
 
 /* Half of the last dimension gates the other half. */
 static void shape_half(tare__step *step)
 {
     const tare__value *x = input(step, 0);
-    int64_t dims[TARE__MODEL_RANK_MAX] = {0};
-    if (!is_ranked(x) || x->rank == 0) {
-        tare__set_type(step, 0, type_of(x));
-        return;
-    }
-    memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
-    dims[x->rank - 1] = dim(x, -1) < 0 ? UNKNOWN : dim(x, -1) / 2;
-    tare__set(step, 0, type_of(x), x->rank, dims);
+    tare__set_axis(step, 0, type_of(x), x, is_ranked(x) ? x->rank - 1 : UNKNOWN,
+                   dim(x, -1) < 0 ? UNKNOWN : dim(x, -1) / 2);
 }
 
 #define LIKE(name, factor)      {name, tare__shape_like_first, tare__cost_output, factor}
 #define BROADCAST(name, factor) {name, tare__shape_broadcast, tare__cost_output, factor}
+#define COMPARE(name)           {name, shape_compare, tare__cost_output, 1}
 #define MS "com.microsoft:"
 
 const tare__rule tare__rules_elementwise[] = {
-    LIKE("Abs", 1),
-    LIKE("Acos", 1),
-    LIKE("Acosh", 1),
-    LIKE("Asin", 1),
-    LIKE("Asinh", 1),
-    LIKE("Atan", 1),
-    LIKE("Atanh", 1),
-    LIKE("BitwiseNot", 1),
-    LIKE("Ceil", 1),
-    LIKE("Celu", 1),
-    LIKE("Clip", 1),
-    LIKE("Cos", 1),
-    LIKE("Cosh", 1),
-    LIKE("Elu", 1),
-    LIKE("Erf", 1),
-    LIKE("Exp", 1),
-    LIKE("Floor", 1),
-    LIKE("Gelu", 1),
-    LIKE("HardSigmoid", 1),
-    LIKE("HardSwish", 1),
-    LIKE("LeakyRelu", 1),
-    LIKE("Log", 1),
-    LIKE("Mish", 1),
-    LIKE("Neg", 1),
-    LIKE("Reciprocal", 1),
-    LIKE("Relu", 1),
-    LIKE("Round", 1),
-    LIKE("Selu", 1),
-    LIKE("Shrink", 1),
-    LIKE("Sigmoid", 1),
-    LIKE("Sign", 1),
-    LIKE("Sin", 1),
-    LIKE("Sinh", 1),
-    LIKE("Softplus", 1),
-    LIKE("Softsign", 1),
-    LIKE("Sqrt", 1),
-    LIKE("Swish", 1),
-    LIKE("Tan", 1),
-    LIKE("Tanh", 1),
-    LIKE("ThresholdedRelu", 1),
-    LIKE("CumSum", 1),
-    LIKE("CumProd", 1),
-    BROADCAST("Add", 1),
-    BROADCAST("Sub", 1),
-    BROADCAST("Mul", 1),
-    BROADCAST("Div", 1),
-    BROADCAST("Mod", 1),
-    BROADCAST("Pow", 1),
-    BROADCAST("PRelu", 1),
-    BROADCAST("Max", 1),
-    BROADCAST("Min", 1),
-    BROADCAST("Sum", 1),
-    BROADCAST("Mean", 1),
-    BROADCAST("BitShift", 1),
-    BROADCAST("BitwiseAnd", 1),
-    BROADCAST("BitwiseOr", 1),
+    LIKE("Abs", 1), LIKE("Acos", 1), LIKE("Acosh", 1), LIKE("Asin", 1), LIKE("Asinh", 1), LIKE("Atan", 1),
+    LIKE("Atanh", 1), LIKE("BitwiseNot", 1), LIKE("Ceil", 1), LIKE("Celu", 1), LIKE("Clip", 1), LIKE("Cos", 1),
+    LIKE("Cosh", 1), LIKE("Elu", 1), LIKE("Erf", 1), LIKE("Exp", 1), LIKE("Floor", 1), LIKE("Gelu", 1),
+    LIKE("HardSigmoid", 1), LIKE("HardSwish", 1), LIKE("LeakyRelu", 1), LIKE("Log", 1), LIKE("Mish", 1),
+    LIKE("Neg", 1), LIKE("Reciprocal", 1), LIKE("Relu", 1), LIKE("Round", 1), LIKE("Selu", 1),
+    LIKE("Shrink", 1), LIKE("Sigmoid", 1), LIKE("Sign", 1), LIKE("Sin", 1), LIKE("Sinh", 1),
+    LIKE("Softplus", 1), LIKE("Softsign", 1), LIKE("Sqrt", 1), LIKE("Swish", 1), LIKE("Tan", 1),
+    LIKE("Tanh", 1), LIKE("ThresholdedRelu", 1), LIKE("CumSum", 1), LIKE("CumProd", 1),
+    BROADCAST("Add", 1), BROADCAST("Sub", 1), BROADCAST("Mul", 1), BROADCAST("Div", 1), BROADCAST("Mod", 1),
+    BROADCAST("Pow", 1), BROADCAST("PRelu", 1), BROADCAST("Max", 1), BROADCAST("Min", 1), BROADCAST("Sum", 1),
+    BROADCAST("Mean", 1), BROADCAST("BitShift", 1), BROADCAST("BitwiseAnd", 1), BROADCAST("BitwiseOr", 1),
     BROADCAST("BitwiseXor", 1),
-    {"And", shape_compare, tare__cost_output, 1},
-    {"Or", shape_compare, tare__cost_output, 1},
-    {"Xor", shape_compare, tare__cost_output, 1},
-    {"Equal", shape_compare, tare__cost_output, 1},
-    {"Greater", shape_compare, tare__cost_output, 1},
-    {"GreaterOrEqual", shape_compare, tare__cost_output, 1},
-    {"Less", shape_compare, tare__cost_output, 1},
-    {"LessOrEqual", shape_compare, tare__cost_output, 1},
+    COMPARE("And"), COMPARE("Or"), COMPARE("Xor"), COMPARE("Equal"), COMPARE("Greater"),
+    COMPARE("GreaterOrEqual"), COMPARE("Less"), COMPARE("LessOrEqual"),
     {"Where", shape_where, tare__cost_output, 1},
     {"IsInf", shape_test, tare__cost_output, 1},
     {"IsNaN", shape_test, tare__cost_output, 1},
@@ -227,30 +164,18 @@ const tare__rule tare__rules_elementwise[] = {
     {"Bernoulli", shape_random_like, tare__cost_output, 1},
     {"EyeLike", shape_random_like, tare__cost_none, 0},
     {"Dropout", shape_dropout, tare__cost_none, 0},
-    LIKE("Softmax", 5),
-    LIKE("LogSoftmax", 5),
-    LIKE("Hardmax", 1),
+    LIKE("Softmax", 5), LIKE("LogSoftmax", 5), LIKE("Hardmax", 1),
     {"BatchNormalization", shape_batch_normalization, tare__cost_output, 2},
-    LIKE("InstanceNormalization", 7),
-    LIKE("GroupNormalization", 7),
-    LIKE("MeanVarianceNormalization", 5),
-    LIKE("LpNormalization", 3),
-    LIKE("LRN", 5),
-    LIKE("RMSNormalization", 4),
+    LIKE("InstanceNormalization", 7), LIKE("GroupNormalization", 7), LIKE("MeanVarianceNormalization", 5),
+    LIKE("LpNormalization", 3), LIKE("LRN", 5), LIKE("RMSNormalization", 4),
     {"LayerNormalization", shape_layer_normalization, tare__cost_output, 7},
     {"SimplifiedLayerNormalization", shape_layer_normalization, tare__cost_output, 4},
     {MS "SimplifiedLayerNormalization", shape_layer_normalization, tare__cost_output, 4},
     {MS "SkipLayerNormalization", shape_skip_normalization, tare__cost_output, 8},
     {MS "SkipSimplifiedLayerNormalization", shape_skip_normalization, tare__cost_output, 5},
-    {MS "EmbedLayerNormalization", shape_embed_normalization, cost_embed_normalization, 0},
-    LIKE(MS "GroupNorm", 7),
-    LIKE(MS "Gelu", 1),
-    LIKE(MS "FastGelu", 1),
-    LIKE(MS "BiasGelu", 2),
-    LIKE(MS "QuickGelu", 1),
-    LIKE(MS "BiasAdd", 2),
-    LIKE(MS "BiasSoftmax", 6),
-    LIKE(MS "Trilu", 1),
+    {MS "EmbedLayerNormalization", shape_embed_normalization, tare__cost_output, 9},
+    LIKE(MS "GroupNorm", 7), LIKE(MS "Gelu", 1), LIKE(MS "FastGelu", 1), LIKE(MS "BiasGelu", 2),
+    LIKE(MS "QuickGelu", 1), LIKE(MS "BiasAdd", 2), LIKE(MS "BiasSoftmax", 6), LIKE(MS "Trilu", 1),
     {MS "BiasSplitGelu", shape_half, tare__cost_output, 3},
     {MS "BiasDropout", shape_dropout, tare__cost_output, 1},
     {"QuantizeLinear", shape_quantize, tare__cost_output, 2},
@@ -258,5 +183,5 @@ const tare__rule tare__rules_elementwise[] = {
     {"DequantizeLinear", shape_dequantize, tare__cost_output, 2},
     {MS "DequantizeLinear", shape_dequantize, tare__cost_output, 2},
     {"DynamicQuantizeLinear", shape_dynamic_quantize, tare__cost_output, 2},
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_elementwise_count = TARE__COUNT_OF(tare__rules_elementwise);

@@ -85,8 +85,7 @@ static void shape_flatten(tare__step *step)
                               tare__product_of(step, x->rank - (int)axis, x->dims + axis)});
 }
 
-/* Axes as a set of bits; false: not known. */
-static bool axes_of(tare__step *step, size_t at, int rank, bool *there, uint64_t *set)
+bool tare__axes_of(tare__step *step, size_t at, int rank, bool *there, uint64_t *set)
 {
     int64_t axes[RANK_MAX];
     int n = tare__numbers(step, "axes", at, axes, RANK_MAX, there);
@@ -109,7 +108,7 @@ static void shape_squeeze(tare__step *step)
     uint64_t axes;
     bool there;
     int rank = 0;
-    if (!is_ranked(x) || !axes_of(step, 1, x->rank, &there, &axes)) {
+    if (!is_ranked(x) || !tare__axes_of(step, 1, x->rank, &there, &axes)) {
         view(step, UNKNOWN, NULL);
         return;
     }
@@ -154,10 +153,8 @@ static void shape_transpose(tare__step *step)
 {
     const tare__value *x = input(step, 0);
     int64_t order[RANK_MAX], dims[RANK_MAX];
-    if (!is_ranked(x)) {
-        tare__set_type(step, 0, type_of(x));
+    if (!tare__set_unless_ranked(step, x))
         return;
-    }
     int n = tare__attribute_ints(step, "perm", order, RANK_MAX);
     for (int i = 0; i < x->rank; i++)
         dims[i] = n == UNKNOWN ? x->dims[x->rank - 1 - i] : i < n ? dim(x, axis_of(order[i], x->rank)) : UNKNOWN;
@@ -190,7 +187,7 @@ void tare__shape_concat_of(tare__step *step, size_t from, size_t stride, int typ
 {
     const tare__value *first = input(step, from);
     int64_t dims[RANK_MAX], sum = 0;
-    int axis = is_ranked(first) ? axis_of(tare__attribute_int(step, "axis", 0), first->rank) : UNKNOWN;
+    int axis = axis_in(step, first, 0);
     if (axis < 0) {
         tare__set_type(step, 0, type);
         return;
@@ -224,24 +221,19 @@ static void shape_concat(tare__step *step)
 static void shape_split(tare__step *step)
 {
     const tare__value *x = input(step, 0);
-    int64_t dims[RANK_MAX], parts[TARE__CONTENT_MAX];
+    int64_t parts[TARE__CONTENT_MAX];
     bool there;
     int n = tare__numbers(step, "split", 1, parts, (int)TARE__CONTENT_MAX, &there);
-    int axis = is_ranked(x) ? axis_of(tare__attribute_int(step, "axis", 0), x->rank) : UNKNOWN;
+    int axis = axis_in(step, x, 0);
     int64_t whole = axis >= 0 ? x->dims[axis] : UNKNOWN;
     int64_t even = step->n_out && whole >= 0 ? (whole + (int64_t)step->n_out - 1) / (int64_t)step->n_out : UNKNOWN;
     for (size_t i = 0; i < step->n_out; i++) {
-        if (axis < 0) {
-            tare__set_type(step, i, type_of(x));
-            continue;
-        }
-        memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
         int64_t left = even < 0 ? UNKNOWN : whole - even * (int64_t)i; /* the last part may be smaller */
-        dims[axis] = there         ? ((int)i < n ? parts[i] : UNKNOWN)
-                     : left < 0    ? (even < 0 ? UNKNOWN : 0)
-                     : left < even ? left
-                                   : even;
-        tare__set(step, i, x->type, x->rank, dims);
+        tare__set_axis(step, i, type_of(x), x, axis,
+                       there         ? ((int)i < n ? parts[i] : UNKNOWN)
+                       : left < 0    ? (even < 0 ? UNKNOWN : 0)
+                       : left < even ? left
+                                     : even);
     }
 }
 
@@ -267,10 +259,8 @@ static void shape_slice(tare__step *step)
     const tare__value *x = input(step, 0);
     int64_t starts[RANK_MAX], ends[RANK_MAX], axes[RANK_MAX], steps[RANK_MAX], dims[RANK_MAX];
     bool there, has_axes, has_steps;
-    if (!is_ranked(x)) {
-        tare__set_type(step, 0, type_of(x));
+    if (!tare__set_unless_ranked(step, x))
         return;
-    }
     int n = tare__numbers(step, "starts", 1, starts, RANK_MAX, &there);
     int m = tare__numbers(step, "ends", 2, ends, RANK_MAX, &there);
     int n_axes = tare__numbers(step, "axes", 3, axes, RANK_MAX, &has_axes);
@@ -301,10 +291,8 @@ static void shape_pad(tare__step *step)
     const tare__value *x = input(step, 0);
     int64_t pads[2 * RANK_MAX], axes[RANK_MAX], dims[RANK_MAX];
     bool there, has_axes;
-    if (!is_ranked(x)) {
-        tare__set_type(step, 0, type_of(x));
+    if (!tare__set_unless_ranked(step, x))
         return;
-    }
     int n = tare__numbers(step, "pads", 1, pads, 2 * RANK_MAX, &there);
     int n_axes = tare__numbers(step, NULL, 3, axes, RANK_MAX, &has_axes);
     int many = has_axes ? n_axes : x->rank;
@@ -331,10 +319,8 @@ static void shape_tile(tare__step *step)
     int64_t repeats[RANK_MAX], dims[RANK_MAX];
     bool there;
     int n = tare__numbers(step, NULL, 1, repeats, RANK_MAX, &there);
-    if (!is_ranked(x)) {
-        tare__set_type(step, 0, type_of(x));
+    if (!tare__set_unless_ranked(step, x))
         return;
-    }
     for (int i = 0; i < x->rank; i++) {
         if (i >= n || x->dims[i] < 0 || repeats[i] < 0 || __builtin_mul_overflow(x->dims[i], repeats[i], &dims[i]))
             dims[i] = UNKNOWN;
@@ -367,7 +353,7 @@ void tare__shape_gather(tare__step *step)
 {
     const tare__value *x = input(step, 0), *at = input(step, 1);
     int64_t dims[2 * RANK_MAX];
-    int axis = is_ranked(x) ? axis_of(tare__attribute_int(step, "axis", 0), x->rank) : UNKNOWN, rank = 0;
+    int axis = axis_in(step, x, 0), rank = 0;
     if (axis < 0 || !is_ranked(at)) {
         tare__set_type(step, 0, type_of(x));
         return;
@@ -411,16 +397,12 @@ static void shape_gather_nd(tare__step *step)
 static void shape_top_k(tare__step *step)
 {
     const tare__value *x = input(step, 0);
-    int64_t dims[RANK_MAX], k = tare__attribute_int(step, "k", UNKNOWN);
-    int axis = is_ranked(x) ? axis_of(tare__attribute_int(step, "axis", -1), x->rank) : UNKNOWN;
+    int64_t k = tare__attribute_int(step, "k", UNKNOWN);
+    int axis = axis_in(step, x, -1);
     if (k == UNKNOWN && !tare__content(input(step, 1), 0, &k))
         k = UNKNOWN;
-    if (axis >= 0) {
-        memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
-        dims[axis] = k;
-    }
-    tare__set(step, 0, type_of(x), axis >= 0 ? x->rank : UNKNOWN, dims);
-    tare__set(step, 1, TARE__ONNX_INT64, axis >= 0 ? x->rank : UNKNOWN, dims);
+    tare__set_axis(step, 0, type_of(x), x, axis, k);
+    tare__set_axis(step, 1, TARE__ONNX_INT64, x, axis, k);
 }
 
 static void shape_one_hot(tare__step *step)
@@ -445,15 +427,11 @@ static void shape_non_zero(tare__step *step)
 static void shape_compress(tare__step *step)
 {
     const tare__value *x = input(step, 0);
-    int64_t dims[RANK_MAX], axis = tare__attribute_int(step, "axis", INT64_MAX);
-    int at = is_ranked(x) && axis != INT64_MAX ? axis_of(axis, x->rank) : UNKNOWN;
-    if (at < 0) {
+    int axis = axis_in(step, x, INT64_MAX); /* by default all elements in a row */
+    if (axis < 0)
         SET(step, 0, type_of(x), UNKNOWN);
-        return;
-    }
-    memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
-    dims[at] = UNKNOWN;
-    tare__set(step, 0, x->type, x->rank, dims);
+    else
+        tare__set_axis(step, 0, x->type, x, axis, UNKNOWN);
 }
 
 static void shape_unique(tare__step *step)
@@ -469,25 +447,29 @@ static void shape_suppression(tare__step *step)
 }
 
 /* ---- counted together ---------------------------------------------------------------------------------------- */
+bool tare__reduced_axes(tare__step *step, int rank, uint64_t *set)
+{
+    bool there, known = tare__axes_of(step, 1, rank, &there, set);
+    if (*set == 0 && !tare__attribute_int(step, "noop_with_empty_axes", 0))
+        *set = UINT64_MAX;
+    return known;
+}
+
 void tare__shape_reduce(tare__step *step)
 {
     const tare__value *x = input(step, 0);
     int64_t dims[RANK_MAX] = {0};
     uint64_t axes;
-    bool there, keep = tare__attribute_int(step, "keepdims", 1);
+    bool keep = tare__attribute_int(step, "keepdims", 1);
     int rank = 0;
-    if (!is_ranked(x)) {
-        tare__set_type(step, 0, type_of(x));
+    if (!tare__set_unless_ranked(step, x))
         return;
-    }
-    if (!axes_of(step, 1, x->rank, &there, &axes)) {
+    if (!tare__reduced_axes(step, x->rank, &axes)) {
         for (int i = 0; i < x->rank; i++)
             dims[i] = UNKNOWN;
         tare__set(step, 0, x->type, keep ? x->rank : UNKNOWN, dims);
         return;
     }
-    if (axes == 0 && !tare__attribute_int(step, "noop_with_empty_axes", 0))
-        axes = UINT64_MAX;
     for (int i = 0; i < x->rank; i++) {
         if (!(axes >> i & 1))
             dims[rank++] = x->dims[i];
@@ -502,7 +484,7 @@ static void shape_arg_max(tare__step *step)
     const tare__value *x = input(step, 0);
     int64_t dims[RANK_MAX] = {0};
     bool keep = tare__attribute_int(step, "keepdims", 1);
-    int at = is_ranked(x) ? axis_of(tare__attribute_int(step, "axis", 0), x->rank) : UNKNOWN, rank = 0;
+    int at = axis_in(step, x, 0), rank = 0;
     for (int i = 0; at >= 0 && i < x->rank; i++) {
         if (i != at)
             dims[rank++] = x->dims[i];
@@ -553,26 +535,14 @@ static void shape_from(tare__step *step, size_t at, int type)
 
 static bool attribute_tensor(tare__step *step, const char *name, uint32_t number, tare__onnx_tensor *tensor)
 {
-    tare__slice message, found = {0};
+    tare__slice message, found;
     if (!tare__attribute_find(step, name, &message))
         return false;
-    tare__wire wire = tare__wire_of(message);
-    for (tare__wire_field field; tare__wire_next(&wire, &field);) {
-        if (field.number == number && field.type == TARE__WIRE_BYTES)
-            found = field.bytes;
-    }
+    found = tare__wire_last(message, number);
+    if (found.data && number == 22) /* sparse: the values in it */
+        found = tare__wire_last(found, 1);
     if (!found.data)
         return false;
-    if (number == 22) { /* sparse: the values in it */
-        tare__wire inner = tare__wire_of(found);
-        found = (tare__slice){0};
-        for (tare__wire_field field; tare__wire_next(&inner, &field);) {
-            if (field.number == 1 && field.type == TARE__WIRE_BYTES)
-                found = field.bytes;
-        }
-        if (!found.data)
-            return false;
-    }
     int status = tare__onnx_read_tensor(step->walk->model, found, tensor);
     if (status && !step->walk->status)
         step->walk->status = status;
@@ -608,18 +578,9 @@ static void constant_numbers(tare__step *step, tare__onnx_tensor *tensor)
         tare__set_content(step, 0, values, (size_t)n);
         return;
     }
-    tare__slice message;
-    if (!tare__attribute_find(step, "value_floats", &message))
+    n = tare__attribute_floats(step, "value_floats", values, (int)TARE__CONTENT_MAX);
+    if (n == UNKNOWN)
         return;
-    tare__wire_numbers floats = tare__wire_numbers_of(message, 7, TARE__WIRE_FIXED32);
-    uint64_t bits;
-    for (n = 0; n < 1 << 24 && tare__wire_number(&floats, &bits); n++) {
-        float one;
-        uint32_t word = (uint32_t)bits;
-        memcpy(&one, &word, sizeof one);
-        if (n < (int)TARE__CONTENT_MAX)
-            values[n] = one;
-    }
     SET(step, 0, TARE__ONNX_FLOAT, n);
     tare__set_content(step, 0, values, (size_t)n);
     tare__value *value = output(step, 0);
@@ -683,25 +644,23 @@ static void shape_random(tare__step *step)
 {
     int64_t dims[RANK_MAX] = {0};
     int n = tare__attribute_ints(step, "shape", dims, RANK_MAX);
-    tare__set(step, 0, (int)(tare__attribute_int(step, "dtype", TARE__ONNX_FLOAT) & INT32_MAX),
-              n <= RANK_MAX ? n : UNKNOWN, dims);
+    tare__set(step, 0, tare__attribute_type(step, "dtype", TARE__ONNX_FLOAT), n <= RANK_MAX ? n : UNKNOWN, dims);
 }
 
 static void shape_multinomial(tare__step *step)
 {
-    SET(step, 0, (int)(tare__attribute_int(step, "dtype", TARE__ONNX_INT32) & INT32_MAX), dim(input(step, 0), 0),
+    SET(step, 0, tare__attribute_type(step, "dtype", TARE__ONNX_INT32), dim(input(step, 0), 0),
         tare__attribute_int(step, "sample_size", 1));
 }
 
 static void shape_window(tare__step *step)
 {
     int64_t size;
-    SET(step, 0, (int)(tare__attribute_int(step, "output_datatype", TARE__ONNX_FLOAT) & INT32_MAX),
+    SET(step, 0, tare__attribute_type(step, "output_datatype", TARE__ONNX_FLOAT),
         tare__content(input(step, 0), 0, &size) ? size : UNKNOWN);
 }
 
-/* Sequences, maps and optionals: without a size. */
-static void shape_none(tare__step *step)
+void tare__shape_none(tare__step *step)
 {
     for (size_t i = 0; i < step->n_out; i++) {
         if (step->out[i])
@@ -758,13 +717,13 @@ const tare__rule tare__rules_layout[] = {
     FREE("HannWindow", shape_window),
     FREE("HammingWindow", shape_window),
     FREE("BlackmanWindow", shape_window),
-    FREE("SequenceConstruct", shape_none),
-    FREE("SequenceEmpty", shape_none),
-    FREE("SequenceInsert", shape_none),
-    FREE("SequenceErase", shape_none),
-    FREE("SplitToSequence", shape_none),
-    FREE("Optional", shape_none),
-    FREE("OptionalHasElement", shape_none),
+    FREE("SequenceConstruct", tare__shape_none),
+    FREE("SequenceEmpty", tare__shape_none),
+    FREE("SequenceInsert", tare__shape_none),
+    FREE("SequenceErase", tare__shape_none),
+    FREE("SplitToSequence", tare__shape_none),
+    FREE("Optional", tare__shape_none),
+    FREE("OptionalHasElement", tare__shape_none),
     FREE("OptionalGetElement", shape_unknown),
     FREE("SequenceAt", shape_unknown),
     FREE("SequenceLength", shape_unknown),
@@ -773,15 +732,8 @@ const tare__rule tare__rules_layout[] = {
     {"NonMaxSuppression", shape_suppression, tare__cost_input, 1},
     {"ArgMax", shape_arg_max, tare__cost_input, 1},
     {"ArgMin", shape_arg_max, tare__cost_input, 1},
-    REDUCE("ReduceSum", 1),
-    REDUCE("ReduceMean", 1),
-    REDUCE("ReduceMax", 1),
-    REDUCE("ReduceMin", 1),
-    REDUCE("ReduceProd", 1),
-    REDUCE("ReduceL1", 2),
-    REDUCE("ReduceL2", 2),
-    REDUCE("ReduceSumSquare", 2),
-    REDUCE("ReduceLogSum", 1),
-    REDUCE("ReduceLogSumExp", 3),
+    REDUCE("ReduceSum", 1), REDUCE("ReduceMean", 1), REDUCE("ReduceMax", 1), REDUCE("ReduceMin", 1),
+    REDUCE("ReduceProd", 1), REDUCE("ReduceL1", 2), REDUCE("ReduceL2", 2), REDUCE("ReduceSumSquare", 2),
+    REDUCE("ReduceLogSum", 1), REDUCE("ReduceLogSumExp", 3),
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_layout_count = TARE__COUNT_OF(tare__rules_layout);

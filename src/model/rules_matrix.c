@@ -43,7 +43,7 @@ bool tare__matmul_shape(tare__step *step, const tare__value *a, const tare__valu
     return true;
 }
 
-void tare__shape_matmul(tare__step *step)
+static void shape_matmul(tare__step *step)
 {
     tare__matmul_shape(step, input(step, 0), input(step, 1), false, false, type_of(input(step, 0)));
 }
@@ -102,14 +102,8 @@ static void cost_fused_matmul(tare__step *step)
 static void shape_packed_matmul(tare__step *step)
 {
     const tare__value *a = input(step, 0);
-    int64_t dims[RANK_MAX] = {0};
-    if (!is_ranked(a) || a->rank == 0) {
-        tare__set_type(step, 0, type_of(a));
-        return;
-    }
-    memcpy(dims, a->dims, sizeof *dims * (size_t)a->rank);
-    dims[a->rank - 1] = tare__attribute_int(step, "N", UNKNOWN);
-    tare__set(step, 0, a->type, a->rank, dims);
+    tare__set_axis(step, 0, type_of(a), a, is_ranked(a) ? a->rank - 1 : UNKNOWN,
+                   tare__attribute_int(step, "N", UNKNOWN));
 }
 
 static void cost_packed_matmul(tare__step *step)
@@ -293,7 +287,6 @@ static void cost_recurrent(tare__step *step)
     ADD_MACS(step, dim(x, 0), dim(x, 1), tare__elements(input(step, 2)));
 }
 
-
 /* The determinant takes a third of n cubed. */
 static void shape_determinant(tare__step *step)
 {
@@ -311,7 +304,7 @@ static void cost_determinant(tare__step *step)
 #define MS "com.microsoft:"
 
 const tare__rule tare__rules_matrix[] = {
-    {"MatMul", tare__shape_matmul, cost_matmul, 0},
+    {"MatMul", shape_matmul, cost_matmul, 0},
     {"Gemm", shape_gemm, cost_gemm, 0},
     {"MatMulInteger", shape_matmul_integer, cost_matmul, 0},
     {"Einsum", shape_einsum, cost_einsum, 0},
@@ -328,5 +321,5 @@ const tare__rule tare__rules_matrix[] = {
     {MS "MatMulNBits", shape_packed_matmul, cost_packed_matmul, 0},
     {MS "MatMulBnb4", shape_packed_matmul, cost_packed_matmul, 0},
     {MS "MatMulFpQ4", shape_packed_matmul, cost_packed_matmul, 0},
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_matrix_count = TARE__COUNT_OF(tare__rules_matrix);

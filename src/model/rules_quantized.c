@@ -81,16 +81,6 @@ static void shape_reduce(tare__step *step)
     step->n_in = n;
 }
 
-static void shape_global_pool(tare__step *step)
-{
-    const tare__value *x = input(step, 0);
-    int64_t dims[RANK_MAX] = {0};
-    bool channels_last = tare__attribute_int(step, "channels_last", 0);
-    for (int i = 0; is_ranked(x) && i < x->rank; i++)
-        dims[i] = i == 0 || i == (channels_last ? x->rank - 1 : 1) ? x->dims[i] : 1;
-    tare__set(step, 0, type_of(x), is_ranked(x) ? x->rank : UNKNOWN, dims);
-}
-
 static void shape_gather_blocks(tare__step *step)
 {
     tare__value *data = input(step, 0);
@@ -119,10 +109,10 @@ const tare__rule tare__rules_quantized[] = {
     {MS "QLinearConcat", shape_concat, tare__cost_none, 0},
     {MS "QLinearReduceMean", shape_reduce, tare__cost_input, 1},
     {MS "QLinearAveragePool", tare__shape_pool, tare__cost_pool, 0},
-    {MS "QLinearGlobalAveragePool", shape_global_pool, tare__cost_input, 1},
+    {MS "QLinearGlobalAveragePool", tare__shape_global_pool, tare__cost_input, 1},
     {MS "GatherBlockQuantized", shape_gather_blocks, tare__cost_output, 2},
     ONE("QLinearSigmoid"),
     ONE("QLinearLeakyRelu"),
     {MS "QLinearSoftmax", tare__shape_like_first, tare__cost_output, 5},
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_quantized_count = TARE__COUNT_OF(tare__rules_quantized);

@@ -118,7 +118,7 @@ static void shape_mel(tare__step *step)
 {
     int64_t bins, length;
     bool known = tare__content(input(step, 1), 0, &length) && length >= 0;
-    SET(step, 0, (int)(tare__attribute_int(step, "output_datatype", TARE__ONNX_FLOAT) & INT32_MAX),
+    SET(step, 0, tare__attribute_type(step, "output_datatype", TARE__ONNX_FLOAT),
         known ? length / 2 + 1 : UNKNOWN, tare__content(input(step, 0), 0, &bins) ? bins : UNKNOWN);
 }
 
@@ -152,5 +152,5 @@ const tare__rule tare__rules_signal[] = {
     {"MelWeightMatrix", shape_mel, tare__cost_output, 1},
     {"NegativeLogLikelihoodLoss", shape_loss, cost_loss, 0},
     {"SoftmaxCrossEntropyLoss", shape_loss, cost_softmax_loss, 0},
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_signal_count = TARE__COUNT_OF(tare__rules_signal);

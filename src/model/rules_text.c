@@ -5,9 +5,7 @@
 
 static void cost_by_length(tare__step *step)
 {
-    step->state = TARE__MODEL_NO_RULE;
-    step->other_at_least = true;
-    step->reason = "its cost depends on the lengths of the texts";
+    tare__cost_unknown(step, "its cost depends on the lengths of the texts");
 }
 
 static void shape_join(tare__step *step)
@@ -77,5 +75,5 @@ const tare__rule tare__rules_text[] = {
     {"StringSplit", shape_split, cost_by_length, 0},
     {"RegexFullMatch", shape_match, cost_by_length, 0},
     {"TfIdfVectorizer", shape_frequencies, cost_by_length, 0},
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_text_count = TARE__COUNT_OF(tare__rules_text);

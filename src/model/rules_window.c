@@ -199,8 +199,9 @@ void tare__shape_global_pool(tare__step *step)
 {
     const tare__value *x = input(step, 0);
     int64_t dims[RANK_MAX] = {0};
+    bool channels_last = tare__attribute_int(step, "channels_last", 0); /* of quantized ones */
     for (int i = 0; is_ranked(x) && i < x->rank; i++)
-        dims[i] = i < 2 ? x->dims[i] : 1;
+        dims[i] = i == 0 || i == (channels_last ? x->rank - 1 : 1) ? x->dims[i] : 1;
     tare__set(step, 0, type_of(x), is_ranked(x) ? x->rank : UNKNOWN, dims);
 }
 
@@ -244,23 +245,6 @@ static const tare__value *scales_of(const tare__step *step)
     return scales && scales->content && scales->n_content ? scales : NULL;
 }
 
-static bool attribute_scales(const tare__step *step, double *scales, int n)
-{
-    tare__slice message;
-    uint64_t bits;
-    int got = 0;
-    if (!tare__attribute_find(step, "scales", &message))
-        return false;
-    tare__wire_numbers numbers = tare__wire_numbers_of(message, 7, TARE__WIRE_FIXED32);
-    for (; got < n && tare__wire_number(&numbers, &bits); got++) {
-        uint32_t word = (uint32_t)bits;
-        float one;
-        memcpy(&one, &word, sizeof one);
-        scales[got] = one;
-    }
-    return got == n;
-}
-
 static int64_t scaled(int64_t length, double by)
 {
     double size = floor((double)length * by);
@@ -272,12 +256,11 @@ static void shape_resize(tare__step *step)
     const tare__value *x = input(step, 0), *sizes = input(step, 3), *scales = scales_of(step);
     int64_t dims[RANK_MAX], axes[RANK_MAX];
     double by[RANK_MAX];
-    if (!is_ranked(x)) {
-        tare__set_type(step, 0, type_of(x));
+    if (!tare__set_unless_ranked(step, x))
         return;
-    }
     int n = tare__attribute_ints(step, "axes", axes, RANK_MAX);
-    bool some = n != UNKNOWN && n <= RANK_MAX, told = !scales && !sizes && attribute_scales(step, by, x->rank);
+    bool some = n != UNKNOWN && n <= RANK_MAX;
+    bool told = !scales && !sizes && tare__attribute_floats(step, "scales", by, x->rank) >= x->rank;
     bool stretched = !tare__attribute_text(step, "keep_aspect_ratio_policy").data ||
                      tare__attribute_is(step, "keep_aspect_ratio_policy", "stretch");
     memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
@@ -353,10 +336,8 @@ static void shape_crop(tare__step *step)
 {
     const tare__value *x = input(step, 0);
     int64_t dims[RANK_MAX], axes[RANK_MAX], size;
-    if (!is_ranked(x)) {
-        tare__set_type(step, 0, type_of(x));
+    if (!tare__set_unless_ranked(step, x))
         return;
-    }
     int n = tare__attribute_ints(step, "axes", axes, RANK_MAX);
     memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
     for (int i = 0; i < (n == UNKNOWN || n > RANK_MAX ? x->rank : n); i++) {
@@ -390,5 +371,5 @@ const tare__rule tare__rules_window[] = {
     {"AffineGrid", shape_affine_grid, tare__cost_output, 3},
     {"Col2Im", shape_col_to_im, tare__cost_input, 1},
     {"CenterCropPad", shape_crop, tare__cost_none, 0},
+    {NULL, NULL, NULL, 0},
 };
-const size_t tare__rules_window_count = TARE__COUNT_OF(tare__rules_window);

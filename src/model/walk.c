@@ -12,7 +12,7 @@
 int tare__walk_no_memory(tare__walk *walk)
 {
     if (!walk->status)
-        walk->status = tare__fail(walk->model->error, TARE_E_MEMORY, "out of memory");
+        walk->status = tare__no_memory(walk->model->error);
     return walk->status;
 }
 
@@ -38,7 +38,7 @@ void tare__walk_note(tare__walk *walk, const char *format, ...)
     if (walk->n_notes >= 100) /* limits the output for a damaged file */
         return;
     const char **notes = tare__onnx_grow(walk->model, walk->notes, walk->n_notes, sizeof *notes);
-    const char *kept = tare__walk_copy(walk, (tare__slice){(const uint8_t *)text, strlen(text)});
+    const char *kept = tare__walk_copy(walk, tare__slice_of(text));
     if (!notes) {
         tare__walk_no_memory(walk);
         return;
@@ -52,7 +52,7 @@ int tare__walk_wrong(tare__walk *walk, tare__slice name, const char *what)
 {
     if (!walk->status)
         walk->status = tare__fail(walk->model->error, TARE_E_INPUT, "'%.200s': %s '%.*s'", walk->model->path, what,
-                                  (int)(name.length < 100 ? name.length : 100), (const char *)name.data);
+                                  TARE__SLICE_SHOWN(name));
     return walk->status;
 }
 
@@ -84,7 +84,8 @@ uint32_t tare__walk_find(const tare__frame *frame, tare__slice name)
     return TARE__SLICES_NONE;
 }
 
-void tare__walk_touch(tare__walk *walk, tare__value *value)
+/* Marks everything that `value` needs as live now. */
+static void touch(tare__walk *walk, tare__value *value)
 {
     value->last = walk->time;
     if (value->shares)
@@ -108,7 +109,7 @@ int tare__walk_open(tare__walk *walk, tare__frame *frame, const tare__onnx_node 
             return tare__walk_wrong(walk, node->inputs[i], "nothing makes the input");
         step->in[i] = walk->values[number];
         if (step->in[i])
-            tare__walk_touch(walk, step->in[i]);
+            touch(walk, step->in[i]);
     }
     for (size_t i = 0; i < node->n_outputs && !walk->status; i++) {
         if (node->outputs[i].length == 0)

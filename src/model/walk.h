@@ -132,8 +132,6 @@ tare__value *tare__walk_add(tare__walk *walk, tare__frame *frame, tare__slice na
 uint32_t tare__walk_find(const tare__frame *frame, tare__slice name);
 /* The message about a name; sets the walk's status. */
 int tare__walk_wrong(tare__walk *walk, tare__slice name, const char *what);
-/* Marks everything that `value` needs as live now. */
-void tare__walk_touch(tare__walk *walk, tare__value *value);
 void tare__walk_note(tare__walk *walk, const char *format, ...) TARE__PRINTF(2, 3);
 int tare__walk_no_memory(tare__walk *walk);
 const char *tare__walk_copy(tare__walk *walk, tare__slice text); /* NUL added; "" if out of memory */
@@ -143,8 +141,6 @@ int tare__walk_open(tare__walk *walk, tare__frame *frame, const tare__onnx_node 
 int tare__walk_close(tare__step *step);
 /* Removes layers again, as if they had not been walked. */
 void tare__walk_drop(tare__walk *walk, size_t from, size_t to);
-/* The peak of live memory. */
-int tare__walk_peak(tare__walk *walk, tare__model_report *report);
 
 /* ---- weights ------------------------------------------------------------------------------------------------- */
 /* Sets the value to a tensor in the file. */
@@ -162,11 +158,9 @@ int tare__report_fill(tare__walk *walk, tare__model_report *report);
 /* ---- rules --------------------------------------------------------------------------------------------------- */
 const tare__rule *tare__rule_find(tare__walk *walk, const tare__onnx_node *node); /* NULL: unknown */
 int tare__rules_open(tare__walk *walk);
+/* Each ends with a row without a name. */
 extern const tare__rule tare__rules_elementwise[], tare__rules_layout[], tare__rules_matrix[], tare__rules_window[],
     tare__rules_attention[], tare__rules_quantized[], tare__rules_signal[], tare__rules_classic[],
     tare__rules_text[];
-extern const size_t tare__rules_elementwise_count, tare__rules_layout_count, tare__rules_matrix_count,
-    tare__rules_window_count, tare__rules_attention_count, tare__rules_quantized_count, tare__rules_signal_count,
-    tare__rules_classic_count, tare__rules_text_count;
 
 #endif

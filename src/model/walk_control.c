@@ -10,8 +10,7 @@
 #define TRIPS_MAX 1000000000 /* a larger number means "until the condition is false" */
 
 /* ---- frames -------------------------------------------------------------------------------------------------- */
-static const char *prefix_of(tare__walk *walk, const tare__frame *frame, const tare__onnx_node *node,
-                             const char *part)
+static const char *prefix_of(tare__walk *walk, const tare__frame *frame, const tare__onnx_node *node, const char *part)
 {
     tare__slice name = node->name.length ? node->name : node->op;
     tare__text text = {0};
@@ -39,17 +38,11 @@ static int open_body(tare__step *step, const char *attribute, uint64_t times, bo
 {
     tare__walk *walk = step->walk;
     tare__slice message;
-    tare__wire_field field, graph = {0};
     if (!tare__attribute_find(step, attribute, &message))
         return tare__walk_wrong(walk, step->node->op, "a graph is missing in an operator");
-    tare__wire wire = tare__wire_of(message);
-    while (tare__wire_next(&wire, &field)) {
-        if (field.number == 6 && field.type == TARE__WIRE_BYTES)
-            graph = field;
-    }
     if (step->frame->depth >= TARE__ONNX_DEPTH_MAX)
         return too_deep(walk, step->node);
-    int status = tare__onnx_read_graph(walk->model, graph.bytes, &body->graph);
+    int status = tare__onnx_read_graph(walk->model, tare__wire_last(message, 6), &body->graph);
     if (status)
         return walk->status = status;
     char part[40];
@@ -184,7 +177,7 @@ static void tell_branch(tare__step *step, bool second, const weight *counted, co
     tare__walk_note(step->walk,
                     "'%.*s': the branch is known only at run time; %s, the cheaper one, is counted; "
                     "%s costs %s%llu MACs more",
-                    (int)(name.length < 100 ? name.length : 100), (const char *)name.data,
+                    TARE__SLICE_SHOWN(name),
                     second ? "else_branch" : "then_branch", second ? "then_branch" : "else_branch",
                     left->macs_at_least ? "at least " : "",
                     (unsigned long long)(left->macs > counted->macs ? left->macs - counted->macs : 0));
@@ -393,7 +386,6 @@ static void fill_loop(turn *turn)
 static void tell_trips(turn *turn, int64_t most)
 {
     tare__slice name = turn->step->node->name.length ? turn->step->node->name : turn->step->node->op;
-    int columns = (int)(name.length < 100 ? name.length : 100);
     if (turn->trips == UNKNOWN) {
         turn->step->macs_at_least = turn->step->other_at_least = true;
         turn->step->reason = "its number of iterations is known only when the model runs; one is counted";
@@ -401,8 +393,8 @@ static void tell_trips(turn *turn, int64_t most)
         if (most != UNKNOWN)
             snprintf(limit, sizeof limit, " of at most %lld", (long long)most);
         tare__walk_note(turn->step->walk,
-                        "'%.*s': its number of iterations is known only when the model runs; one%s is counted", columns,
-                        (const char *)name.data, limit);
+                        "'%.*s': its number of iterations is known only when the model runs; one%s is counted",
+                        TARE__SLICE_SHOWN(name), limit);
     }
 }
 

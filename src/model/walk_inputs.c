@@ -6,11 +6,6 @@
 #include "rules.h"
 #include "tare.h"
 
-static int columns_of(tare__slice name)
-{
-    return (int)(name.length < 100 ? name.length : 100);
-}
-
 /* ---- what symbols stand for ---------------------------------------------------------------------------------- */
 static tare__model_dimension *find_symbol(const tare__walk *walk, tare__slice symbol)
 {
@@ -25,8 +20,7 @@ tare__model_dimension *tare__walk_symbol(tare__walk *walk, tare__slice symbol, i
 {
     tare__model_dimension *found = find_symbol(walk, symbol);
     if (!found) {
-        walk->dimensions =
-            tare__onnx_grow(walk->model, walk->dimensions, walk->n_dimensions, sizeof *walk->dimensions);
+        walk->dimensions = tare__onnx_grow(walk->model, walk->dimensions, walk->n_dimensions, sizeof *walk->dimensions);
         if (!walk->dimensions) {
             tare__walk_no_memory(walk);
             return NULL;
@@ -146,7 +140,7 @@ static int take_shape(tare__walk *walk, const tare__onnx_info *info, const tare_
     if (info->rank >= 0 && (size_t)info->rank != shape->rank)
         return walk->status = tare__fail(
                    walk->model->error, TARE_E_USAGE, "--shape: the input '%.*s' has %d dimensions, not %zu",
-                   columns_of(info->name), (const char *)info->name.data, info->rank, shape->rank);
+                   TARE__SLICE_SHOWN(info->name), info->rank, shape->rank);
     for (int i = 0; i < info->rank && !walk->status; i++) {
         const tare__onnx_dim *dim = &info->dims[i];
         if (dim->symbol.length)
@@ -161,7 +155,7 @@ static int check_options(tare__walk *walk, const tare__slices *inputs)
 {
     for (size_t i = 0; i < walk->options->n_shapes; i++) {
         const char *name = walk->options->shapes[i].input;
-        if (tare__slices_find(inputs, (tare__slice){(const uint8_t *)name, strlen(name)}) == TARE__SLICES_NONE)
+        if (tare__slices_find(inputs, tare__slice_of(name)) == TARE__SLICES_NONE)
             return walk->status =
                        tare__fail(walk->model->error, TARE_E_USAGE, "--shape: the model has no input '%.100s'", name);
     }
@@ -171,8 +165,7 @@ static int check_options(tare__walk *walk, const tare__slices *inputs)
             return walk->status = tare__fail(walk->model->error, TARE_E_INPUT,
                                              "the model has %zu inputs: say --input NAME=%.200s", inputs->n,
                                              file->path ? file->path : "VALUE");
-        if (file->input && tare__slices_find(inputs, (tare__slice){(const uint8_t *)file->input,
-                                                                   strlen(file->input)}) == TARE__SLICES_NONE)
+        if (file->input && tare__slices_find(inputs, tare__slice_of(file->input)) == TARE__SLICES_NONE)
             return walk->status = tare__fail(walk->model->error, TARE_E_INPUT, "the model has no input '%.100s'",
                                              file->input);
     }
@@ -227,7 +220,7 @@ static int bind_symbols(tare__walk *walk, const tare__onnx_graph *graph, const t
                 bind_input(walk, graph, i, sums);
     for (size_t i = 0; i < options->n_dimensions && !walk->status; i++) {
         const char *name = options->dimensions[i].name;
-        tare__model_dimension *found = find_symbol(walk, (tare__slice){(const uint8_t *)name, strlen(name)});
+        tare__model_dimension *found = find_symbol(walk, tare__slice_of(name));
         if (!found) {
             char known[200] = "";
             for (size_t k = 0; k < walk->n_dimensions && strlen(known) < 150; k++)
@@ -258,7 +251,7 @@ static int64_t dimension_of(tare__walk *walk, const tare__onnx_info *info, int i
         return walk->options->batch;
     int64_t value = usual(walk, graph, (size_t)(info - graph->inputs), i);
     tare__walk_note(walk, "dimension %d of the input '%.*s' has no name and no number: assumed %lld (--shape sets it)",
-                    i, columns_of(info->name), (const char *)info->name.data, (long long)value);
+                    i, TARE__SLICE_SHOWN(info->name), (long long)value);
     return value;
 }
 
@@ -279,15 +272,14 @@ static int add_input(tare__walk *walk, tare__frame *frame, const tare__onnx_info
         dims[i] = shaped ? shape.dims[i] : dimension_of(walk, info, i);
     if (rank < 0 && info->type)
         tare__walk_note(walk, "the input '%.*s' has no shape in the file: --shape gives it one",
-                        columns_of(info->name), (const char *)info->name.data);
+                        TARE__SLICE_SHOWN(info->name));
     tare__onnx_node node = {.name = info->name};
     tare__step step = {.walk = walk, .frame = frame, .node = &node, .out = &value, .n_out = 1};
     tare__set(&step, 0, info->type, rank, dims);
     return walk->status;
 }
 
-static int add_inputs(tare__walk *walk, tare__frame *frame, const tare__onnx_graph *graph,
-                      const tare__slices *weights)
+static int add_inputs(tare__walk *walk, tare__frame *frame, const tare__onnx_graph *graph, const tare__slices *weights)
 {
     for (size_t i = 0; i < graph->n_inputs && !walk->status; i++) {
         /* Up to IR 3 weights are listed among the inputs. */

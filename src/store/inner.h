@@ -74,6 +74,8 @@ int tare__store_enter(tare__store *store, bool alone, bool *mine, tare__error *e
 /* Commits if status is 0, else rolls back; returns the first failure. */
 int tare__store_leave(tare__store *store, bool mine, int status, tare__error *error);
 
+/* For `row`: the integer in the first column, 0 for NULL. The context is an int64_t. */
+int tare__sql_take_integer(void *context, const tare__sql_value *columns, size_t n);
 /* A column's text in an arena, NULL for NULL. */
 const char *tare__sql_copy(tare__arena *arena, const tare__sql_value *value);
 

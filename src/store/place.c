@@ -36,8 +36,7 @@ static int default_place(char *out, size_t room, tare__error *error)
     else if (home && home[0] == '/')
         length = snprintf(out, room, "%s/.local/share/tare/" FILE_NAME, home);
     else
-        return tare__fail(error, TARE_E_USAGE,
-                          "no location for the history: neither XDG_DATA_HOME nor HOME is set");
+        return tare__fail(error, TARE_E_USAGE, "no location for the history: neither XDG_DATA_HOME nor HOME is set");
     return length < (int)room
                ? 0
                : tare__fail(error, TARE_E_USAGE, "the path of the history is too long");

@@ -328,8 +328,7 @@ static int execute_many(database *db, const char *sql, const tare__sql_value *va
     int status = 0;
     for (size_t i = 0; i < n_sets && !status; i++) {
         bind(set, values + i * n, n);
-        if (!api.sendQueryParams(db->connection, sql, (int)n, NULL, set->values, set->lengths, set->formats,
-                                 0))
+        if (!api.sendQueryParams(db->connection, sql, (int)n, NULL, set->values, set->lengths, set->formats, 0))
             status = broken(db, error);
     }
     if (!status && !api.pipelineSync(db->connection))
@@ -351,8 +350,7 @@ static int execute_one(database *db, const char *sql, const tare__sql_value *val
 {
     bind(set, values, n);
     /* Without values there may be several statements in one text. */
-    int sent =
-        n ? api.sendQueryParams(db->connection, sql, (int)n, NULL, set->values, set->lengths, set->formats, 0)
+    int sent = n ? api.sendQueryParams(db->connection, sql, (int)n, NULL, set->values, set->lengths, set->formats, 0)
           : api.sendQuery(db->connection, sql);
     int status = sent ? push_out(db, error) : broken(db, error);
     return status ? status : take_results(db, to, error);
@@ -366,7 +364,7 @@ static int execute(void *context_of_db, const char *sql, const tare__sql_value *
         return TARE_E_SYSTEM;
     bound *set = calloc(1, sizeof *set);
     if (!set)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     taking to = {.row = row, .context = context, .changed = changed};
     bool many = n_sets > 1 && api.enterPipelineMode && api.exitPipelineMode && api.pipelineSync;
     int status = 0;
@@ -397,8 +395,7 @@ static int load(tare__error *error)
     if (library.handle)
         return 0;
     int status = tare__dl_open(&library, "libpq.so.5", symbols, TARE__COUNT_OF(symbols), &api, &why);
-    return status ? tare__fail(error, TARE_E_SYSTEM, "a history in PostgreSQL requires libpq: %.300s", why.text)
-                  : 0;
+    return status ? tare__fail(error, TARE_E_SYSTEM, "a history in PostgreSQL requires libpq: %.300s", why.text) : 0;
 }
 
 static int connect_to(database *db, const char *place, tare__error *error)
@@ -408,7 +405,7 @@ static int connect_to(database *db, const char *place, tare__error *error)
     set_deadline(db);
     db->connection = api.connectStartParams(names, values, 1);
     if (!db->connection)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     int state = api.status(db->connection) == CONNECTION_BAD ? POLLING_FAILED : POLLING_WRITING;
     while (state != POLLING_OK && state != POLLING_FAILED) {
         if (!wait_for(db, state == POLLING_READING ? POLLIN : POLLOUT))
@@ -425,15 +422,14 @@ static void say_nothing(void *context, const char *message)
     (void)context, (void)message;
 }
 
-static int open_database(const char *place, const tare__store_options *options, void **out,
-                         tare__error *error)
+static int open_database(const char *place, const tare__store_options *options, void **out, tare__error *error)
 {
     int status = load(error);
     if (status)
         return status;
     database *db = calloc(1, sizeof *db);
     if (!db)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     *out = db;
     db->patience_ms = options->patience_ms;
     tare__store_shown(place, db->shown, sizeof db->shown);
@@ -453,25 +449,18 @@ static void close_database(void *context)
     free(db);
 }
 
-static int take_version(void *context, const tare__sql_value *columns, size_t n)
-{
-    (void)n;
-    *(int *)context = columns[0].kind == TARE__SQL_INTEGER ? (int)columns[0].integer : 0;
-    return 0;
-}
-
 static int version(void *context, int *out, tare__error *error)
 {
-    int there = 0;
-    *out = 0;
+    int64_t there = 0, found = 0;
     /* Not to_regclass: inside a transaction it may still use a result from before another one ended. */
     int status = execute(context,
                          "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = 'tare_schema'"
                          " AND pg_catalog.pg_table_is_visible(oid)",
-                         NULL, 0, 1, take_version, &there, NULL, error);
+                         NULL, 0, 1, tare__sql_take_integer, &there, NULL, error);
     if (!status && there)
-        status = execute(context, "SELECT max(version) FROM tare_schema", NULL, 0, 1, take_version, out, NULL,
-                         error);
+        status = execute(context, "SELECT max(version) FROM tare_schema", NULL, 0, 1, tare__sql_take_integer, &found,
+                         NULL, error);
+    *out = (int)found;
     return status;
 }
 

@@ -6,14 +6,6 @@
 #include "inner.h"
 #include "tare.h"
 
-/* Runs that begin before this time are removed: the given bound, or the newest run beyond those to keep. */
-static int take_time(void *context, const tare__sql_value *columns, size_t n)
-{
-    (void)n;
-    *(int64_t *)context = columns[0].integer;
-    return 0;
-}
-
 /* Runs are counted in the order in which they are listed. The last one that is kept is run `keep`; later ones are
  * removed. */
 #define CHOSEN                                                                                               \
@@ -38,7 +30,7 @@ int tare__store_prune_runs(tare__store *store, const tare__store_prune *what, bo
     if (dry) {
         int status = tare__store_run(
             store, what->tagged ? "SELECT count(*)" CHOSEN : "SELECT count(*)" CHOSEN UNTAGGED, values, 2,
-            take_time, &n, NULL, error);
+            tare__sql_take_integer, &n, NULL, error);
         *removed = (uint64_t)n;
         return status;
     }

@@ -224,7 +224,7 @@ static int take_tags(tare__store *store, listing *of, tare__error *error)
     size_t n = of->list->n;
     struct order *orders = calloc(n + 1, sizeof *orders);
     if (!orders)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     for (size_t i = 0; i < n; i++)
         orders[i] = (struct order){of->seqs[i], i};
     qsort(orders, n, sizeof *orders, by_seq);
@@ -241,9 +241,9 @@ static int take_tags(tare__store *store, listing *of, tare__error *error)
     return status;
 }
 
-static int take_number(void *context, const tare__sql_value *columns, size_t n)
+int tare__sql_take_integer(void *context, const tare__sql_value *columns, size_t n)
 {
-    *(int64_t *)context = n ? columns[0].integer : 0;
+    *(int64_t *)context = n && columns[0].kind == TARE__SQL_INTEGER ? columns[0].integer : 0;
     return 0;
 }
 
@@ -251,8 +251,8 @@ static int take_number(void *context, const tare__sql_value *columns, size_t n)
 static int find_digits(tare__store *store, unsigned *digits, tare__error *error)
 {
     int64_t last = 0;
-    int status = tare__store_run(store, "SELECT coalesce(max(seq), 0) FROM tare_run", NULL, 0, take_number,
-                                 &last, NULL, error);
+    int status = tare__store_run(store, "SELECT coalesce(max(seq), 0) FROM tare_run", NULL, 0,
+                                 tare__sql_take_integer, &last, NULL, error);
     unsigned bits = last > 0 ? 64 - (unsigned)__builtin_clzll((unsigned long long)last) : 0;
     *digits = (bits + 1) / 2 + 1 > 7 ? (bits + 1) / 2 + 1 : 7;
     return status;
@@ -263,29 +263,43 @@ static int no_memory(int status, tare__error *error)
     return status == TARE_E_MEMORY ? tare__fail(error, status, "out of memory") : status;
 }
 
-int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list,
-                     tare__error *error)
+/* Rows of the runs that a filter selects, from the newest: the clause is between the two parts of the statement. With a
+ * figure, only runs that have it. TARE_E_MEMORY is without a message. */
+static int select_runs(tare__store *store, const tare__store_filter *filter, const char *figure, const char *before,
+                       const char *after, tare__sql_row *row, void *context, tare__error *error)
 {
     clause where;
     tare__text sql = {0};
+    make_clause(&where, store, filter);
+    if (figure) {
+        add_value(&where, "f.name = (SELECT id FROM tare_text WHERE text = @)", tare__sql_text(figure));
+        tare__text_string(&where.sql, " AND f.value IS NOT NULL");
+    }
+    add_order(&where, filter);
+    tare__text_string(&sql, before);
+    tare__text_append(&sql, where.sql.data, where.sql.length);
+    tare__text_string(&sql, after);
+    int status = sql.failed || where.sql.failed
+                     ? TARE_E_MEMORY
+                     : tare__store_run(store, sql.data, where.values, where.n, row, context, NULL, error);
+    tare__text_free(&sql);
+    free_clause(&where);
+    return status;
+}
+
+int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list, tare__error *error)
+{
+    static const char columns[] = "SELECT r.seq, r.id, r.started, " TEXT_OF("kind") ", " TEXT_OF("command") ", "
+        TEXT_OF("directory") ", " TEXT_OF("host") ", " TEXT_OF("machine") ", " TEXT_OF("cpu") ", "
+        TEXT_OF("revision") ", r.dirty, r.status, r.signal, r.elapsed, r.trace FROM tare_run r";
     listing to = {.list = list};
     *list = (tare__kept_list){.arena = tare__arena_new()};
-    make_clause(&where, store, filter);
-    add_order(&where, filter);
-    tare__text_string(&sql, "SELECT r.seq, r.id, r.started, " TEXT_OF("kind") ", " TEXT_OF("command") ", "
-                      TEXT_OF("directory") ", " TEXT_OF("host") ", " TEXT_OF("machine") ", " TEXT_OF("cpu") ", "
-                      TEXT_OF("revision") ", r.dirty, r.status, r.signal, r.elapsed, r.trace FROM tare_run r");
-    tare__text_append(&sql, where.sql.data, where.sql.length);
-    int status = !list->arena || sql.failed || where.sql.failed
-                     ? TARE_E_MEMORY
-                     : tare__store_run(store, sql.data, where.values, where.n, take_run, &to, NULL, error);
+    int status = list->arena ? select_runs(store, filter, NULL, columns, "", take_run, &to, error) : TARE_E_MEMORY;
     if (!status)
         status = take_tags(store, &to, error);
     if (!status)
         status = find_digits(store, &list->id_digits, error);
     free(to.seqs);
-    tare__text_free(&sql);
-    free_clause(&where);
     if (status)
         tare__store_list_free(list);
     return no_memory(status, error);
@@ -306,8 +320,7 @@ static int find_last(tare__store *store, const char *word, tare__kept_list *list
     if (word[4] == '~') {
         filter.skip = strtoull(word + 5, &end, 10);
         if (end == word + 5 || *end || word[5] == '-')
-            return tare__fail(error, TARE_E_USAGE, "'%.64s' is not a run; last~1 is the one before the last",
-                              word);
+            return tare__fail(error, TARE_E_USAGE, "'%.64s' is not a run; last~1 is the one before the last", word);
     }
     if (filter.skip > INT64_MAX) /* no database counts further */
         filter.skip = INT64_MAX;
@@ -327,8 +340,7 @@ static int ambiguous(const char *word, tare__kept_list *list, tare__error *error
         used += (size_t)snprintf(some + used, sizeof some - used, "%s%.12s", i ? ", " : "", list->rows[i].id);
     bool more = list->n > 4;
     tare__store_list_free(list);
-    return tare__fail(error, TARE_E_USAGE, "'%.40s' is ambiguous: %s%s", word, some,
-                      more ? ", …" : "");
+    return tare__fail(error, TARE_E_USAGE, "'%.40s' is ambiguous: %s%s", word, some, more ? ", …" : "");
 }
 
 int tare__store_find(tare__store *store, const char *word, tare__kept_list *list, tare__error *error)
@@ -355,13 +367,8 @@ int tare__store_find(tare__store *store, const char *word, tare__kept_list *list
 }
 
 /* ---- figures ---------------------------------------------------------------------------------------- */
-typedef struct filling {
-    tare__figures *figures;
-} filling;
-
 static int take_figure(void *context, const tare__sql_value *columns, size_t n)
 {
-    filling *to = context;
     tare__arena *scratch = tare__arena_new();
     (void)n;
     if (!scratch)
@@ -386,7 +393,7 @@ static int take_figure(void *context, const tare__sql_value *columns, size_t n)
         .samples = n_samples ? samples : NULL,
         .n_samples = n_samples,
     };
-    int status = figure.name ? tare__figures_add(to->figures, &figure) : 0;
+    int status = figure.name ? tare__figures_add(context, &figure) : 0;
     tare__arena_free(scratch);
     return status;
 }
@@ -395,7 +402,7 @@ int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures
 {
     tare__figures *figures = tare__figures_new(run->kind ? run->kind : "run");
     if (!figures)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     figures->command = tare__figures_text(figures, run->command);
     figures->host = tare__figures_text(figures, run->host);
     figures->cpu_model = tare__figures_text(figures, run->cpu_model);
@@ -403,7 +410,6 @@ int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures
     figures->machine = tare__figures_text(figures, run->machine);
     figures->when_ns = run->when_ns;
     figures->runs = 1;
-    filling to = {.figures = figures};
     const tare__sql_value values[] = {tare__sql_text(run->id)};
     int status = tare__store_run(
         store,
@@ -411,7 +417,7 @@ int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures
         "= f.per),"
         " f.better, f.exact, f.value, f.total, f.n, f.each_sample, f.samples FROM tare_figure f"
         " JOIN tare_run r ON r.seq = f.run JOIN tare_text t ON t.id = f.name WHERE r.id = $1 ORDER BY t.text",
-        values, 1, take_figure, &to, NULL, error);
+        values, 1, take_figure, figures, NULL, error);
     if (status) {
         tare__figures_free(figures);
         return no_memory(status, error);
@@ -460,20 +466,11 @@ static void turn_around(tare__kept_trend *trend)
 int tare__store_trend(tare__store *store, const tare__store_filter *filter, const char *figure,
                       tare__kept_trend *trend, tare__error *error)
 {
-    clause where;
-    tare__text sql = {0};
+    static const char columns[] = "SELECT r.id, r.started, f.value, " TEXT_OF("revision") ", (SELECT text FROM"
+        " tare_text WHERE id = f.unit), f.better, r.dirty FROM tare_run r JOIN tare_figure f ON f.run = r.seq";
     tracing to = {.trend = trend};
     *trend = (tare__kept_trend){.arena = tare__arena_new()};
-    make_clause(&where, store, filter);
-    add_value(&where, "f.name = (SELECT id FROM tare_text WHERE text = @)", tare__sql_text(figure));
-    tare__text_string(&where.sql, " AND f.value IS NOT NULL");
-    add_order(&where, filter);
-    tare__text_string(&sql, "SELECT r.id, r.started, f.value, " TEXT_OF("revision") ", (SELECT text FROM tare_text"
-                      " WHERE id = f.unit), f.better, r.dirty FROM tare_run r JOIN tare_figure f ON f.run = r.seq");
-    tare__text_append(&sql, where.sql.data, where.sql.length);
-    int status = !trend->arena || sql.failed || where.sql.failed
-                     ? TARE_E_MEMORY
-                     : tare__store_run(store, sql.data, where.values, where.n, take_point, &to, NULL, error);
+    int status = trend->arena ? select_runs(store, filter, figure, columns, "", take_point, &to, error) : TARE_E_MEMORY;
     if (!status)
         status = find_digits(store, &trend->id_digits, error);
     if (!status && !(trend->name = tare__arena_copy(trend->arena, figure, strlen(figure))))
@@ -481,8 +478,6 @@ int tare__store_trend(tare__store *store, const tare__store_filter *filter, cons
     if (!status && trend->n == 0)
         status = TARE__STORE_NONE;
     turn_around(trend);
-    tare__text_free(&sql);
-    free_clause(&where);
     if (status)
         tare__store_trend_free(trend);
     return no_memory(status, error);
@@ -515,28 +510,20 @@ static int take_name(void *context, const tare__sql_value *columns, size_t n)
     return to->names[to->n++].name ? 0 : TARE_E_MEMORY;
 }
 
-#define NAMES_MAX 1000u
+#define NAMES_MAX 1000
+#define STRING_OF(x)   #x
+#define NUMBER_TEXT(x) STRING_OF(x)
 
 int tare__store_names(tare__store *store, const tare__store_filter *filter, tare__arena *arena,
                       tare__store_name **names, size_t *n, tare__error *error)
 {
-    clause where;
-    tare__text sql = {0};
-    naming to = {
-        .arena = arena, .room = NAMES_MAX, .names = tare__arena_alloc(arena, NAMES_MAX * sizeof **names)};
-    make_clause(&where, store, filter);
-    add_order(&where, filter);
-    tare__text_string(&sql, "SELECT t.text, count(*) FROM (SELECT r.seq FROM tare_run r");
-    tare__text_append(&sql, where.sql.data, where.sql.length);
-    tare__text_format(&sql,
-                      ") q JOIN tare_figure f ON f.run = q.seq JOIN tare_text t ON t.id = f.name"
-                      " GROUP BY t.text ORDER BY count(*) DESC, t.text LIMIT %u",
-                      NAMES_MAX);
-    int status = !to.names || sql.failed || where.sql.failed
-                     ? TARE_E_MEMORY
-                     : tare__store_run(store, sql.data, where.values, where.n, take_name, &to, NULL, error);
-    tare__text_free(&sql);
-    free_clause(&where);
+    naming to = {.arena = arena, .room = NAMES_MAX, .names = tare__arena_alloc(arena, NAMES_MAX * sizeof **names)};
+    int status = to.names ? select_runs(store, filter, NULL,
+                                        "SELECT t.text, count(*) FROM (SELECT r.seq FROM tare_run r",
+                                        ") q JOIN tare_figure f ON f.run = q.seq JOIN tare_text t ON t.id = f.name"
+                                        " GROUP BY t.text ORDER BY count(*) DESC, t.text LIMIT " NUMBER_TEXT(NAMES_MAX),
+                                        take_name, &to, error)
+                          : TARE_E_MEMORY;
     *names = to.names;
     *n = to.n;
     return no_memory(status, error);

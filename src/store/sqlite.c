@@ -90,9 +90,8 @@ static int failed(const database *db, int code, tare__error *error)
                                                         : EACCES));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return tare__fail(error, TARE_E_SYSTEM,
-                          "timeout: another program has locked the history in '%.300s'", path);
-    case SQLITE_NOMEM: return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__fail(error, TARE_E_SYSTEM, "timeout: another program has locked the history in '%.300s'", path);
+    case SQLITE_NOMEM: return tare__no_memory(error);
     case SQLITE_IOERR:
         return tare__fail(
             error, system == ENOSPC || system == EDQUOT || system == EFBIG ? TARE_E_SPACE : TARE_E_SYSTEM,
@@ -209,15 +208,9 @@ static int plain(database *db, const char *sql, tare__error *error)
     return execute(db, sql, NULL, 0, 1, NULL, NULL, NULL, error);
 }
 
-static int take_integer(void *context, const tare__sql_value *columns, size_t n)
-{
-    *(int64_t *)context = n ? columns[0].integer : 0;
-    return 0;
-}
-
 static int ask(database *db, const char *sql, int64_t *answer, tare__error *error)
 {
-    return execute(db, sql, NULL, 0, 1, take_integer, answer, NULL, error);
+    return execute(db, sql, NULL, 0, 1, tare__sql_take_integer, answer, NULL, error);
 }
 
 /* ---- opening ---------------------------------------------------------------------------------------- */
@@ -309,12 +302,10 @@ static int prepare(database *db, const tare__store_options *options, tare__error
     if (status || !options->writes)
         return status;
     api.db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    return plain(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0",
-                 error);
+    return plain(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0", error);
 }
 
-static int open_database(const char *place, const tare__store_options *options, void **out,
-                         tare__error *error)
+static int open_database(const char *place, const tare__store_options *options, void **out, tare__error *error)
 {
     int status = load(error);
     if (status)
@@ -323,7 +314,7 @@ static int open_database(const char *place, const tare__store_options *options, 
         return TARE__STORE_NONE;
     database *db = calloc(1, sizeof *db);
     if (!db)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     *out = db;
     snprintf(db->path, sizeof db->path, "%s", place);
     if (options->create && access(place, F_OK) != 0)

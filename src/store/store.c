@@ -119,13 +119,12 @@ static int migrate(tare__store *store, tare__error *error)
     return tare__store_leave(store, mine, status, error);
 }
 
-int tare__store_open(const char *place, const tare__store_options *options, tare__store **out,
-                     tare__error *error)
+int tare__store_open(const char *place, const tare__store_options *options, tare__store **out, tare__error *error)
 {
     int version = 0, status;
     tare__store *store = calloc(1, sizeof *store);
     if (!store)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     snprintf(store->place, sizeof store->place, "%s", place);
     for (size_t i = 0; i < TARE__COUNT_OF(backends) && !store->backend; i++)
         store->backend = backends[i]->suits(place) ? backends[i] : NULL;
@@ -209,7 +208,7 @@ static int put_texts(tare__store *store, texts *from, tare__error *error)
     size_t n = 0;
     if (!values || from->failed) {
         free(values);
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     }
     qsort(from->all, from->n, sizeof *from->all, by_text);
     for (size_t i = 0; i < from->n; i++)
@@ -302,18 +301,16 @@ static size_t thin(const tare__figure *figure, double *out, uint64_t *each)
 /* Doubles of this machine: little-endian, like every machine that Tare supports. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "samples are stored as they lie in memory");
 
-static int put_figures(tare__store *store, const char *id, const row *from, tare__arena *arena,
-                       tare__error *error)
+static int put_figures(tare__store *store, const char *id, const row *from, tare__arena *arena, tare__error *error)
 {
     enum { N = 11 };
     tare__sql_value *values = calloc(from->n * N + 1, sizeof *values);
     if (!values)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     for (size_t i = 0; i < from->n; i++) {
         const tare__figure *figure = &from->figures[i];
         uint64_t each = figure->each;
-        double *samples =
-            figure->n_samples ? tare__arena_alloc(arena, TARE__STORE_SAMPLES * sizeof *samples) : NULL;
+        double *samples = figure->n_samples ? tare__arena_alloc(arena, TARE__STORE_SAMPLES * sizeof *samples) : NULL;
         size_t n_samples = samples ? thin(figure, samples, &each) : 0;
         const tare__sql_value set[N] = {
             tare__sql_text(id),
@@ -333,8 +330,7 @@ static int put_figures(tare__store *store, const char *id, const row *from, tare
         store->db,
         "INSERT INTO tare_figure (run, name, unit, per, better, exact, value, total, n, each_sample, "
         "samples) VALUES"
-        " ((SELECT seq FROM tare_run WHERE id = $1), " TEXT_ID(2) ", " TEXT_ID(3) ", " TEXT_ID(
-            4) ","
+        " ((SELECT seq FROM tare_run WHERE id = $1), " TEXT_ID(2) ", " TEXT_ID(3) ", " TEXT_ID(4) ","
                " $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
         values, N, from->n, NULL, NULL, NULL, error);
     free(values);
@@ -390,7 +386,7 @@ int tare__store_tag(tare__store *store, const char *id, const char *const *tags,
     texts all = {.arena = tare__arena_new()};
     const char **cleaned = calloc(n + 1, sizeof *cleaned);
     bool mine = false;
-    int status = all.arena && cleaned ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
+    int status = all.arena && cleaned ? 0 : tare__no_memory(error);
     for (size_t i = 0; i < n && !status; i++)
         cleaned[i] = clean(&all, tags[i]);
     if (!status)

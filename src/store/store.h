@@ -32,8 +32,7 @@ typedef struct tare__store_options {
 #define TARE__STORE_NONE 1
 /* 0; TARE__STORE_NONE; TARE_E_INPUT (not a database, damaged), TARE_E_VERSION (of a newer version),
  * TARE_E_PERMISSION, TARE_E_SPACE, TARE_E_SYSTEM or TARE_E_MEMORY with a message. */
-int tare__store_open(const char *place, const tare__store_options *options, tare__store **store,
-                     tare__error *error);
+int tare__store_open(const char *place, const tare__store_options *options, tare__store **store, tare__error *error);
 void tare__store_close(tare__store *store); /* NULL is allowed */
 
 /* ---- storing ---------------------------------------------------------------------------------------- */
@@ -63,14 +62,12 @@ typedef struct tare__store_filter {
     bool ended_well; /* exit status 0, or unknown */
 } tare__store_filter;
 
-int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list,
-                     tare__error *error);
+int tare__store_list(tare__store *store, const tare__store_filter *filter, tare__kept_list *list, tare__error *error);
 void tare__store_list_free(tare__kept_list *list);
 /* The run with this id prefix, or "last", "last~2". 0; TARE_E_USAGE (none or several) with a message. */
 int tare__store_find(tare__store *store, const char *word, tare__kept_list *list, tare__error *error);
 /* The figures of a run, with its description. */
-int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures **figures,
-                        tare__error *error);
+int tare__store_figures(tare__store *store, const tare__kept *run, tare__figures **figures, tare__error *error);
 /* Values of a figure in the runs of the filter, oldest first; changes are not computed. TARE__STORE_NONE: no run has
  * such a figure. */
 int tare__store_trend(tare__store *store, const tare__store_filter *filter, const char *figure,

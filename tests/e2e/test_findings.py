@@ -45,8 +45,8 @@ class Found:
 def check_findings(report):
     """What holds for the findings of any run."""
     severities = {"critical": 3, "warning": 2, "info": 1}
-    rules = (ROOT / "src/analyze/findings/rules.c").read_text()
-    known = set(re.findall(r'^    \{"([a-z0-9-]+)", (?:true|false), (?:true|false), ', rules, re.M))
+    pairs, rules = ((ROOT / "src/analyze/findings" / name).read_text() for name in ("rules.c", "rules.h"))
+    known = set(re.findall(r'^    R\("([a-z0-9-]+)", (?:true|false), (?:true|false), ', rules, re.M))
     for finding in report["findings"]:
         assert finding["title"] and finding["evidence"] and finding["gain_how"], finding
         assert finding["severity"] in severities
@@ -56,7 +56,7 @@ def check_findings(report):
         if finding["from_ns"] is not None:
             assert 0 <= finding["from_ns"] <= finding["to_ns"] <= report["run"]["elapsed_ns"] + 1e6, finding
     order = [severities[finding["severity"]] for finding in report["findings"]]
-    causes = re.findall(r'^    \{"([a-z-]+)", "([a-z-]+)", false\},', rules, re.M)
+    causes = re.findall(r'^    \{"([a-z-]+)", "([a-z-]+)", false\},', pairs, re.M)
     ids = [finding["id"] for finding in report["findings"]]
     if not any(cause in ids and symptom in ids for cause, symptom in causes):
         assert order == sorted(order, reverse=True), "worst first"
@@ -573,16 +573,15 @@ def test_wrong_rules_are_refused(bench):
 
 def test_every_rule_and_limit_is_documented():
     text = (ROOT / "docs/FINDINGS.md").read_text()
-    rules, limits = (ROOT / "src/analyze/findings/rules.c").read_text(), (ROOT /
-                                                                          "src/analyze/findings/rules.h").read_text()
-    ids = re.findall(r'^    \{"([a-z-]+)", (?:true|false), (?:true|false), tare__', rules, re.M)
+    pairs, rules = ((ROOT / "src/analyze/findings" / name).read_text() for name in ("rules.c", "rules.h"))
+    ids = re.findall(r'^    R\("([a-z0-9-]+)", (?:true|false), (?:true|false), ', rules, re.M)
     assert len(ids) > 25
     for name in ids:
         assert f"| `{name}`" in text or f", `{name}` |" in text, name
-    for cause, symptom, dropped in re.findall(r'^    \{"([a-z-]+)", "([a-z-]+)", (true|false)\},', rules, re.M):
+    for cause, symptom, dropped in re.findall(r'^    \{"([a-z-]+)", "([a-z-]+)", (true|false)\},', pairs, re.M):
         row, = re.findall(rf"^\| `{cause}` \|(.*)\|(.*)\|$", text.split("## Order")[1].split("## Memory")[0], re.M)
         assert f"`{symptom}`" in row[dropped == "true"], (cause, symptom)
-    rows = re.findall(r"^    L\((\w+), ([0-9.e]+)\)", limits, re.M)
+    rows = re.findall(r"^    L\((\w+), ([0-9.e]+)\)", rules, re.M)
     assert len(rows) > 40
     for name, value in rows:
         told = re.search(rf"`{name}`\s+([0-9.e]+)", text)

@@ -103,7 +103,7 @@ static void pages_and_tables_agree(void **state)
         check(commands[i]);
 }
 
-/* Keys are what `take` goes by: two alike would be one option. */
+/* Keys are what `take` goes by: two alike would be one option. Formats are stored by name in one place. */
 static void names_letters_and_keys_are_unique(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void names_letters_and_keys_are_unique(void **state)
             for (size_t j = 0; j < i; j++) {
                 const tare__cli_option *a = option_at(all[c], i), *b = option_at(all[c], j);
                 assert_string_not_equal(a->name, b->name);
-                assert_int_not_equal(a->key, b->key);
+                assert_true(a->key != b->key || a->key >> TARE__CLI_KIND_AT == TARE__CLI_KIND_FORMAT);
                 assert_true(!a->letter || a->letter != b->letter);
             }
         }

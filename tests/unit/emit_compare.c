@@ -82,10 +82,7 @@ static int unmake(void **state)
     return 0;
 }
 
-typedef int emitter(const tare__emit_comparison *input, const tare__emit_options *options,
-                    const tare__emit_sink *sink, tare__error *error);
-
-static tare__text render(emitter *emit, tare__emit_options options)
+static tare__text render(tare__emit_writer *emit, tare__emit_options options)
 {
     kept kept = {0};
     tare__error error = {""};
@@ -224,7 +221,7 @@ static void nothing_in_common_is_said(void **state)
     tare__figures_free(empty);
 }
 
-static emitter *const emitters[] = {tare__emit_comparison_text, tare__emit_comparison_json,
+static tare__emit_writer *const emitters[] = {tare__emit_comparison_text, tare__emit_comparison_json,
                                     tare__emit_comparison_html};
 
 static void refused_writes_and_failing_memory_end_it(void **state)

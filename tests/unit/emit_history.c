@@ -133,7 +133,7 @@ static bool show(const char *format, int what, const tare__emit_sink *sink, int 
     if (what == 0 && emitter->list)
         *status = emitter->list(&runs, &options, sink, &error);
     else if (what == 1 && emitter->show)
-        *status = emitter->show(&rows[0], figures, &options, sink, &error);
+        *status = emitter->show(&(tare__kept_run){&rows[0], figures}, &options, sink, &error);
     else if (what == 2 && emitter->trend)
         *status = emitter->trend(&trends, &options, sink, &error);
     else

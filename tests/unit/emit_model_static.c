@@ -16,9 +16,7 @@
 #include "model/model.h"
 #include "tare.h"
 
-typedef int emit_view(const tare__model_view *view, const tare__emit_options *options, const tare__emit_sink *sink,
-                      tare__error *error);
-static emit_view *const views[] = {tare__emit_model_text, tare__emit_model_json, tare__emit_model_html};
+static tare__emit_writer *const views[] = {tare__emit_model_text, tare__emit_model_json, tare__emit_model_html};
 
 typedef struct page {
     char text[512 << 10];

@@ -282,7 +282,7 @@ class PerformanceMonitor(_core.Tracker):
         if name == "gpu_memory":
             answer = _gpu_memory.used_bytes(self.device)
             return answer.reason if isinstance(answer, Missing) else "the GPU was not read yet"
-        return "two readings 50 ms apart are needed" if name == "cpu" else "the system does not tell"
+        return "two readings 50 ms apart are needed" if name == "cpu" else "the system does not report it"
 
     def plot_metrics(self, path: PathLike = "performance_metrics.png") -> None:
         """Plots the readings over time to an image. Needs matplotlib; OSError if it cannot be written.
@@ -311,4 +311,4 @@ def cudnn_benchmark() -> Any:
     try:
         return bool(torch.backends.cudnn.benchmark) if torch is not None else Missing("torch is not loaded")
     except AttributeError:
-        return Missing("this torch does not tell")
+        return Missing("this torch does not report it")

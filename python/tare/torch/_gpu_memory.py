@@ -85,7 +85,7 @@ def memory(device: int) -> Memory:
             return Memory(float(torch.cuda.memory_allocated(device)), float(torch.cuda.memory_reserved(device)),
                           float(torch.cuda.max_memory_allocated(device)))
         except Exception as error:  # an error in the framework must not stop the program
-            return _all_missing(f"torch does not tell: {error}")
+            return _all_missing(f"torch does not report it: {error}")
     if not _core.gpu_used():
         return _all_missing(why_not(device))
     answer = _core.gpu_memory(device)

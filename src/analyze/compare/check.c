@@ -355,8 +355,7 @@ void tare__check_confirm(tare__check *check, const tare__check *again)
         row->broken = second->broken;
         if (is_open(second)) {
             row->outcome = second->outcome;
-            row->reason =
-                second->outcome == TARE__OUTCOME_FAILED ? "confirmed by running it again" : second->reason;
+            row->reason = second->outcome == TARE__OUTCOME_FAILED ? "confirmed by running it again" : second->reason;
         } else {
             row->outcome = TARE__OUTCOME_CLEARED;
             row->reason = "not confirmed by running it again";

@@ -46,13 +46,10 @@ void tare__check_warn_of_sides(tare__check *check)
 {
     const tare__figures *base = check->base, *head = check->head;
     if (base && differ(base->machine, head->machine))
-        warn(check,
-             "the baseline is of another machine (%.100s, %.100s; this is %.100s, %.100s): the gate is %g %%",
-             known(base->host), known(base->cpu_model), known(head->host), known(head->cpu_model),
-             check->share * 100);
+        warn(check, "the baseline is of another machine (%.100s, %.100s; this is %.100s, %.100s): the gate is %g %%",
+             known(base->host), known(base->cpu_model), known(head->host), known(head->cpu_model), check->share * 100);
     else if (check->other_machine)
-        warn(check, "it is not known whether the baseline is of this machine: the gate is %g %%",
-             check->share * 100);
+        warn(check, "it is not known whether the baseline is of this machine: the gate is %g %%", check->share * 100);
     if (base && differ(base->command, head->command))
         warn(check, "the baseline is of another command: %.200s", base->command);
     char room[256];
@@ -94,14 +91,12 @@ static void explain_single(tare__check *check)
     const char *more = singles == 1 ? "" : ", …";
     if (base->runs > 1 || head->runs > 1)
         warn(check,
-             "one run against %llu: changes of measured figures are inconclusive, and none can fail. "
-             "Check several runs (--rerun makes 5)",
-             (unsigned long long)(base->runs > 1 ? base->runs : head->runs));
+             "one run against %llu: changes of measured figures are inconclusive, and none can fail. Check several "
+             "runs (--rerun makes 5)", (unsigned long long)(base->runs > 1 ? base->runs : head->runs));
     else if (!able)
         warn(check,
-             "one run per side, and every gated figure (%.60s%s) has a single value: no change can fail this "
-             "check. Use 5 runs per side, or a limit such as --threshold run.elapsed:10s",
-             first, more);
+             "one run per side, and every gated figure (%.60s%s) has a single value: no change can fail this check. "
+             "Use 5 runs per side, or a limit such as --threshold run.elapsed:10s", first, more);
     else
         warn(check,
              "one run per side: %zu gated figure%s (%.60s%s) %s a single value and cannot fail; only figures with "

@@ -80,16 +80,14 @@ const char *tare__compare_waiting(const tare__figures *base, const tare__figures
     }
     double more = ratios[0] / ratios[1], load = tare__decide_load(base, head);
     if (load != 0)
-        snprintf(
-            room, size,
-            "other processes kept %s from the CPUs more than %s: that alone makes it %.0f %% slower, so that changes "
-            "in time which that explains are inconclusive. Compare several runs of each",
-            sides[load > 0], sides[load < 0], fabs(load) * 100);
+        snprintf(room, size,
+                 "other processes kept %s from the CPUs more than %s: that alone makes it %.0f %% slower, so that "
+                 "changes in time which that explains are inconclusive. Compare several runs of each", sides[load > 0],
+                 sides[load < 0], fabs(load) * 100);
     else if (more > WAITING || more < 1 / WAITING)
         snprintf(room, size,
-                 "elapsed time changed by far more than CPU time: %s waited more, for a device, a lock, or a CPU "
-                 "of a busy machine",
-                 sides[more > 1]);
+                 "elapsed time changed by far more than CPU time: %s waited more, for a device, a lock, or a CPU of a "
+                 "busy machine", sides[more > 1]);
     else
         return NULL;
     return room;

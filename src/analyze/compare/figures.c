@@ -36,16 +36,24 @@ void tare__figures_free(tare__figures *figures)
     tare__arena_free(figures->arena);
 }
 
+static int fail(tare__figures *figures)
+{
+    figures->failed = true;
+    return TARE_E_MEMORY;
+}
+
 const char *tare__figures_text(tare__figures *figures, const char *text)
 {
-    return text ? tare__arena_copy(figures->arena, text, strlen(text)) : NULL;
+    const char *copy = text ? tare__arena_copy(figures->arena, text, strlen(text)) : NULL;
+    figures->failed |= text && !copy;
+    return copy;
 }
 
 int tare__figures_note(tare__figures *figures, const char *sentence)
 {
     const char *copy = tare__figures_text(figures, sentence);
     if (!copy || !tare__array_fit(&figures->notes, &figures->notes_room, figures->n_notes + 1, sizeof(char *)))
-        return TARE_E_MEMORY;
+        return fail(figures);
     figures->notes[figures->n_notes++] = copy;
     return 0;
 }
@@ -94,7 +102,7 @@ int tare__figures_add(tare__figures *figures, const tare__figure *figure)
     uint32_t at = tare__intern_add(figures->index, figure->name, strlen(figure->name));
     if (at == TARE__INTERN_NONE ||
         !tare__array_fit(&figures->rows, &figures->room, figures->n + 1, sizeof(tare__figure)))
-        return TARE_E_MEMORY;
+        return fail(figures);
     if (at < figures->n)
         return 0;
     tare__figure row = *figure;
@@ -104,10 +112,18 @@ int tare__figures_add(tare__figures *figures, const tare__figure *figure)
     row.samples = NULL;
     row.n_samples = 0;
     row.each = 0;
-    int status = row.name && row.unit && (row.per || !figure->n_samples || !figure->per) ? 0 : TARE_E_MEMORY;
-    if (!status && figure->n_samples)
-        status = keep_samples(figures, &row, figure);
+    if (!figures->failed && figure->n_samples && keep_samples(figures, &row, figure))
+        fail(figures);
     figures->rows[figures->n++] = row;
+    return figures->failed ? TARE_E_MEMORY : 0;
+}
+
+int tare__figures_add_named(tare__figures *figures, const tare__figure *figure, tare__text *name)
+{
+    tare__figure named = *figure;
+    named.name = name->data;
+    int status = name->failed ? fail(figures) : tare__figures_add(figures, &named);
+    tare__text_free(name);
     return status;
 }
 
@@ -159,8 +175,8 @@ static bool is_new(const tare__figures *made, const tare__figure *figure)
     return tare__intern_find(made->index, figure->name, strlen(figure->name)) == TARE__INTERN_NONE;
 }
 
-static int join_figure(const tare__figures *const *runs, size_t n, const tare__figure *first, double *values,
-                       tare__figures *into)
+static void join_figure(const tare__figures *const *runs, size_t n, const tare__figure *first, double *values,
+                        tare__figures *into)
 {
     tare__figure joined = *first;
     size_t found = 0;
@@ -181,7 +197,7 @@ static int join_figure(const tare__figures *const *runs, size_t n, const tare__f
     joined.total = found ? total / (double)found : NAN; /* per run: the other side may have more or fewer runs */
     joined.samples = values;
     joined.n_samples = found;
-    return tare__figures_add(into, &joined);
+    tare__figures_add(into, &joined);
 }
 
 static const char *common(const tare__figures *const *runs, size_t n, size_t offset)
@@ -197,40 +213,36 @@ static const char *common(const tare__figures *const *runs, size_t n, size_t off
     return first;
 }
 
-static int join_texts(const tare__figures *const *runs, size_t n, tare__figures *into)
+static void join_texts(const tare__figures *const *runs, size_t n, tare__figures *into)
 {
     static const size_t texts[] = {offsetof(tare__figures, command), offsetof(tare__figures, host),
                                    offsetof(tare__figures, cpu_model), offsetof(tare__figures, revision),
                                    offsetof(tare__figures, machine)};
     for (size_t i = 0; i < TARE__COUNT_OF(texts); i++) {
-        const char *text = common(runs, n, texts[i]);
-        const char *copy = tare__figures_text(into, text);
-        if (text && !copy)
-            return TARE_E_MEMORY;
+        const char *copy = tare__figures_text(into, common(runs, n, texts[i]));
         memcpy((char *)into + texts[i], &copy, sizeof copy);
     }
-    if (!into->machine && n > 1)
-        for (size_t i = 0; i < n; i++)
-            if (runs[i]->machine)
-                return tare__figures_note(into, "its runs are of different machines");
-    return 0;
+    bool known = false;
+    for (size_t i = 0; i < n; i++)
+        known |= runs[i]->machine != NULL;
+    if (!into->machine && n > 1 && known)
+        tare__figures_note(into, "its runs are of different machines");
 }
 
-static int join_all(const tare__figures *const *runs, size_t n, double *values, tare__figures *into)
+static void join_all(const tare__figures *const *runs, size_t n, double *values, tare__figures *into)
 {
-    int status = join_texts(runs, n, into);
-    for (size_t i = 0; i < n && !status; i++) {
+    join_texts(runs, n, into);
+    for (size_t i = 0; i < n; i++) {
         uint64_t first = runs[i]->first_ns ? runs[i]->first_ns : runs[i]->when_ns;
         into->first_ns = first && (!into->first_ns || first < into->first_ns) ? first : into->first_ns;
         into->when_ns = runs[i]->when_ns > into->when_ns ? runs[i]->when_ns : into->when_ns;
-        for (size_t k = 0; k < runs[i]->n && !status; k++)
+        for (size_t k = 0; k < runs[i]->n && !into->failed; k++)
             if (is_new(into, &runs[i]->rows[k]))
-                status = join_figure(runs, n, &runs[i]->rows[k], values, into);
-        for (size_t k = 0; k < runs[i]->n_notes && !status; k++)
-            status = tare__figures_note(into, runs[i]->notes[k]);
+                join_figure(runs, n, &runs[i]->rows[k], values, into);
+        for (size_t k = 0; k < runs[i]->n_notes; k++)
+            tare__figures_note(into, runs[i]->notes[k]);
     }
     into->runs = n;
-    return status;
 }
 
 /* Joined models remain of kind "model", so that comparisons treat them as such. */
@@ -246,12 +258,20 @@ int tare__figures_join(const tare__figures *const *runs, size_t n, tare__figures
 {
     tare__figures *made = tare__figures_new(n ? kind_of(runs, n) : "runs");
     double *values = malloc((n + 1) * sizeof *values);
-    int status = made && values && n ? join_all(runs, n, values, made) : TARE_E_MEMORY;
+    bool there = made && values && n;
+    if (there)
+        join_all(runs, n, values, made);
     free(values);
-    if (status)
+    return tare__figures_hand_over(made, !there, figures);
+}
+
+int tare__figures_hand_over(tare__figures *made, bool failed, tare__figures **figures)
+{
+    failed = failed || made->failed;
+    if (failed)
         tare__figures_free(made);
-    *figures = status ? NULL : made;
-    return status;
+    *figures = failed ? NULL : made;
+    return failed ? TARE_E_MEMORY : 0;
 }
 
 /* ---- alignment --------------------------------------------------------------------------------------- */

@@ -49,6 +49,7 @@ typedef struct tare__figures {
     tare__arena *arena;  /* private, as the following */
     tare__intern *index; /* name: row */
     size_t room, notes_room;
+    bool failed; /* out of memory: something was not added */
 } tare__figures;
 
 /* A model as shown. */
@@ -69,14 +70,17 @@ typedef struct tare__side {
 /* ---- creation -------------------------------------------------------------------------------------- */
 tare__figures *tare__figures_new(const char *kind); /* NULL: out of memory */
 void tare__figures_free(tare__figures *figures);    /* NULL is fine */
+/* Into *figures; where it or `failed` says so, NULL and TARE_E_MEMORY. `made` may be NULL if failed. */
+int tare__figures_hand_over(tare__figures *made, bool failed, tare__figures **figures);
 /* Copies the figure with its texts and samples; beyond TARE__FIGURE_SAMPLES_MAX samples, means of two, four, … are
  * kept. If samples are given and the value is NaN, the value becomes their median. A second figure with the same
- * name is ignored. 0 or TARE_E_MEMORY. */
+ * name is ignored. 0 or TARE_E_MEMORY, which `failed` remembers. */
 int tare__figures_add(tare__figures *figures, const tare__figure *figure);
-int tare__figures_note(tare__figures *figures, const char *sentence); /* a copy; 0 or TARE_E_MEMORY */
-/* A copy of a text in the list's arena; NULL for NULL, and when out of memory. */
+int tare__figures_add_named(tare__figures *figures, const tare__figure *figure, tare__text *name); /* freed */
+int tare__figures_note(tare__figures *figures, const char *sentence); /* a copy; likewise */
+/* A copy of a text in the list's arena; NULL for NULL, and when out of memory; likewise. */
 const char *tare__figures_text(tare__figures *figures, const char *text);
-/* Fills `machine` from the known properties; NULL, 0 and NaN mean not known. 0 or TARE_E_MEMORY. */
+/* Fills `machine` from the known properties; NULL, 0 and NaN mean not known. 0 or TARE_E_MEMORY, likewise. */
 int tare__figures_set_machine(tare__figures *figures, const char *host, const char *cpu_model, uint32_t cpus,
                               double memory_bytes, const char *kernel);
 

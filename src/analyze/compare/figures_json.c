@@ -50,6 +50,11 @@ static int broken(parser *parser)
     return wrong(parser, parser->json.wrong ? parser->json.wrong : "this is not JSON");
 }
 
+static int other_than(parser *parser, tare__json_token token, const char *due)
+{
+    return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, due);
+}
+
 static int no_memory(parser *parser)
 {
     return tare__fail(parser->error, TARE_E_MEMORY, "out of memory while reading %.200s", parser->name);
@@ -83,12 +88,10 @@ static int skip(parser *parser, tare__json_token token)
 static int take_text(parser *parser, const char **into)
 {
     tare__json_token token = tare__json_next(&parser->json);
-    if (token == TARE__JSON_BROKEN)
-        return broken(parser);
     if (token == TARE__JSON_NULL)
         return 0;
     if (token != TARE__JSON_STRING || parser->json.length > NAME_MAX_BYTES)
-        return wrong(parser, "a text of at most 4,096 bytes is due here");
+        return other_than(parser, token, "a text of at most 4,096 bytes is due here");
     if (memchr(parser->json.text, '\0', parser->json.length))
         return wrong(parser, "a text has a NUL in it");
     *into = tare__arena_copy(parser->into->arena, parser->json.text, parser->json.length);
@@ -99,10 +102,8 @@ static int take_text(parser *parser, const char **into)
 static int take_number(parser *parser, double *into)
 {
     tare__json_token token = tare__json_next(&parser->json);
-    if (token == TARE__JSON_BROKEN)
-        return broken(parser);
     if (token != TARE__JSON_NUMBER && token != TARE__JSON_NULL)
-        return wrong(parser, "a number is due here");
+        return other_than(parser, token, "a number is due here");
     *into = token == TARE__JSON_NULL ? NAN : tare__json_double_of(parser->json.text, parser->json.length);
     return 0;
 }
@@ -111,12 +112,9 @@ static int take_count(parser *parser, uint64_t *into)
 {
     int64_t value = 0;
     tare__json_token token = tare__json_next(&parser->json);
-    if (token == TARE__JSON_BROKEN)
-        return broken(parser);
-    if (token != TARE__JSON_NULL &&
-        (token != TARE__JSON_NUMBER ||
-         !tare__json_scaled(parser->json.text, parser->json.length, 1, &value) || value < 0))
-        return wrong(parser, "a whole number, not below zero, is due here");
+    bool whole = token == TARE__JSON_NUMBER && tare__json_scaled(parser->json.text, parser->json.length, 1, &value);
+    if (token != TARE__JSON_NULL && (!whole || value < 0))
+        return other_than(parser, token, "a whole number, not below zero, is due here");
     *into = (uint64_t)value;
     return 0;
 }
@@ -124,10 +122,8 @@ static int take_count(parser *parser, uint64_t *into)
 static int take_bool(parser *parser, bool *into)
 {
     tare__json_token token = tare__json_next(&parser->json);
-    if (token == TARE__JSON_BROKEN)
-        return broken(parser);
     if (token != TARE__JSON_TRUE && token != TARE__JSON_FALSE)
-        return wrong(parser, "true or false is due here");
+        return other_than(parser, token, "true or false is due here");
     *into = token == TARE__JSON_TRUE;
     return 0;
 }
@@ -151,7 +147,7 @@ static int take_samples(parser *parser, tare__figure *figure)
     if (token == TARE__JSON_NULL)
         return 0;
     if (token != TARE__JSON_ARRAY)
-        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a list of numbers is due here");
+        return other_than(parser, token, "a list of numbers is due here");
     while ((token = tare__json_next(&parser->json)) == TARE__JSON_NUMBER) {
         double value = tare__json_double_of(parser->json.text, parser->json.length);
         if (figure->n_samples == TARE__FIGURE_SAMPLES_MAX)
@@ -162,9 +158,7 @@ static int take_samples(parser *parser, tare__figure *figure)
             return no_memory(parser);
         parser->samples[figure->n_samples++] = value;
     }
-    if (token != TARE__JSON_END_ARRAY)
-        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a sample is not a number");
-    return 0;
+    return token == TARE__JSON_END_ARRAY ? 0 : other_than(parser, token, "a sample is not a number");
 }
 
 /* Reads the value of a column stored directly in the row; computed columns are handled separately. Unknown keys are
@@ -239,9 +233,7 @@ static int take_notes(parser *parser)
             return no_memory(parser);
         parser->into->notes[parser->into->n_notes++] = copy;
     }
-    if (token != TARE__JSON_END_ARRAY)
-        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a note is not a text");
-    return 0;
+    return token == TARE__JSON_END_ARRAY ? 0 : other_than(parser, token, "a note is not a text");
 }
 
 static int take_object(parser *parser, bool inner);
@@ -253,7 +245,7 @@ static int take_figures(parser *parser, bool inner)
     if (token == TARE__JSON_OBJECT && !inner)
         return take_object(parser, true);
     if (token != TARE__JSON_ARRAY)
-        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a list of figures is due here");
+        return other_than(parser, token, "a list of figures is due here");
     if (parser->has_figures)
         return wrong(parser, "figures come a second time");
     parser->has_figures = true;
@@ -262,9 +254,7 @@ static int take_figures(parser *parser, bool inner)
         if (status)
             return status;
     }
-    if (token != TARE__JSON_END_ARRAY)
-        return token == TARE__JSON_BROKEN ? broken(parser) : wrong(parser, "a figure is not an object");
-    return 0;
+    return token == TARE__JSON_END_ARRAY ? 0 : other_than(parser, token, "a figure is not an object");
 }
 
 /* The version comes first, so that a newer format is rejected as such and not as malformed. */
@@ -306,10 +296,8 @@ static int take_object(parser *parser, bool inner)
 static int take_document(parser *parser)
 {
     tare__json_token token = tare__json_next(&parser->json);
-    if (token == TARE__JSON_BROKEN)
-        return broken(parser);
     if (token != TARE__JSON_OBJECT)
-        return wrong(parser, "a baseline is an object");
+        return other_than(parser, token, "a baseline is an object");
     int status = take_object(parser, false);
     if (status)
         return status;
@@ -317,9 +305,8 @@ static int take_document(parser *parser)
         return broken(parser);
     if (isnan(parser->version) || !parser->has_figures)
         return tare__fail(parser->error, TARE_E_INPUT,
-                          "%.200s: no figures in it: neither a baseline of `tare baseline save` nor a report of "
-                          "`tare model --json`",
-                          parser->name);
+                          "%.200s: no figures in it: neither a baseline of `tare baseline save` nor a report of `tare "
+                          "model --json`", parser->name);
     if (parser->version != TARE__BASELINE_VERSION)
         return tare__fail(parser->error, TARE_E_INPUT, "%.200s: \"tare_baseline\" is not %d", parser->name,
                           TARE__BASELINE_VERSION);

@@ -10,29 +10,21 @@
 #include "analyze/findings/rules.h"
 #include "stat/stat.h"
 
-static int add_value(tare__figures *into, const char *name, const char *unit, tare__better better, double value)
-{
-    if (isnan(value))
-        return 0;
-    tare__figure figure = {.name = name, .unit = unit, .better = better, .value = value, .total = value, .n = 1};
-    return tare__figures_add(into, &figure);
-}
-
 typedef struct value {
     const char *name, *unit;
     tare__better better;
     double value;
 } value;
 
-static int add_values(tare__figures *into, const value *values, size_t n)
+static void add_values(tare__figures *into, const value *values, size_t n)
 {
-    int status = 0;
-    for (size_t i = 0; i < n && !status; i++)
-        status = add_value(into, values[i].name, values[i].unit, values[i].better, values[i].value);
-    return status;
+    for (const value *at = values; at < values + n; at++)
+        if (!isnan(at->value))
+            tare__figures_add(into, &(tare__figure){.name = at->name, .unit = at->unit, .better = at->better,
+                                                    .value = at->value, .total = at->value, .n = 1});
 }
 
-static int add_run(tare__figures *into, const tare__analysis *from)
+static void add_run(tare__figures *into, const tare__analysis *from)
 {
     const tare__usage_table *usage = &from->usage;
     const value values[] = {
@@ -44,10 +36,10 @@ static int add_run(tare__figures *into, const tare__analysis *from)
         {"run.peak_rss_tree", "bytes", TARE__LOWER, usage->tree_rss_max_bytes},
         {"run.peak_gpu_memory", "bytes", TARE__LOWER, usage->gpu_memory_max_bytes},
     };
-    return add_values(into, values, TARE__COUNT_OF(values));
+    add_values(into, values, TARE__COUNT_OF(values));
 }
 
-static int add_traffic(tare__figures *into, const tare__usage_table *usage)
+static void add_traffic(tare__figures *into, const tare__usage_table *usage)
 {
     const value values[] = {
         {"run.io_read", "bytes", TARE__NEITHER, usage->io_read_bytes},
@@ -56,34 +48,30 @@ static int add_traffic(tare__figures *into, const tare__usage_table *usage)
         {"run.disk_write", "bytes", TARE__NEITHER, usage->disk_write_bytes},
         {"run.energy", "J", TARE__LOWER, usage->energy_joules},
     };
-    return add_values(into, values, TARE__COUNT_OF(values));
+    add_values(into, values, TARE__COUNT_OF(values));
 }
 
 /* ---- steps: counts and throughput ------------------------------------------------------------- */
-static int add_steps(tare__figures *into, const tare__step_row *row, const char *word)
+static void add_steps(tare__figures *into, const tare__step_row *row, const char *word)
 {
     tare__text name = {0};
-    int status = 0;
     bool plain = strcmp(row->name, word) == 0;
     tare__text_format(&name, plain ? "%s.count" : "%s.count:%s", word, row->name);
-    tare__figure count = {.name = name.data, .unit = "", .value = (double)row->count, .total = NAN, .n = row->count};
-    status = name.failed ? TARE_E_MEMORY : tare__figures_add(into, &count);
-    for (size_t i = 0; i < row->n_numbers && !status; i++) {
+    tare__figure count = {.unit = "", .value = (double)row->count, .total = NAN, .n = row->count};
+    tare__figures_add_named(into, &count, &name);
+    for (size_t i = 0; i < row->n_numbers; i++) {
         const tare__number_row *number = &row->numbers[i];
         tare__text unit = {0};
-        tare__text_clear(&name);
+        if (isnan(number->rate))
+            continue;
         tare__text_format(&name, plain ? "%s.%s/s" : "%s.%s/s:%s", word, number->name, row->name);
         tare__text_format(&unit, "%s/s", number->name);
-        tare__figure rate = {.name = name.data, .unit = unit.data, .better = TARE__HIGHER, .value = number->rate,
-                             .total = NAN, .n = number->n};
-        if (name.failed || unit.failed)
-            status = TARE_E_MEMORY;
-        else if (!isnan(number->rate))
-            status = tare__figures_add(into, &rate);
+        tare__figure rate = {.unit = unit.data, .better = TARE__HIGHER, .value = number->rate, .total = NAN,
+                             .n = number->n};
+        into->failed |= unit.failed;
+        tare__figures_add_named(into, &rate, &name);
         tare__text_free(&unit);
     }
-    tare__text_free(&name);
-    return status;
 }
 
 /* ---- samples ---------------------------------------------------------------------------------- */
@@ -98,8 +86,10 @@ static bool is_loop(const tare__sample_row *row)
     return row->of == TARE__SAMPLED_STEP || row->of == TARE__SAMPLED_EPOCH;
 }
 
-static int add_sample_row(tare__figures *into, const tare__sample_row *row)
+static void add_sample_row(tare__figures *into, const tare__sample_row *row)
 {
+    if (!row->n)
+        return;
     bool counter = row->of == TARE__SAMPLED_COUNTER;
     bool plain = is_loop(row) && strcmp(row->name, words[row->of]) == 0;
     tare__text name = {0};
@@ -107,7 +97,6 @@ static int add_sample_row(tare__figures *into, const tare__sample_row *row)
     if (!plain)
         tare__text_format(&name, ":%s", row->name);
     tare__figure figure = {
-        .name = name.data,
         .unit = counter ? "" : "ns",
         .per = row->per_step ? "step" : counter ? "value" : "call",
         .better = counter ? TARE__NEITHER : TARE__LOWER,
@@ -118,20 +107,16 @@ static int add_sample_row(tare__figures *into, const tare__sample_row *row)
         .samples = row->values,
         .n_samples = row->n,
     };
-    int status = name.failed ? TARE_E_MEMORY : row->n ? tare__figures_add(into, &figure) : 0;
-    tare__text_free(&name);
-    return status;
+    tare__figures_add_named(into, &figure, &name);
 }
 
-static int add_aggregate(tare__figures *into, const tare__aggregate_row *row)
+static void add_aggregate(tare__figures *into, const tare__aggregate_row *row)
 {
     tare__text name = {0};
     tare__text_format(&name, "aggregate:%s", row->name);
-    tare__figure figure = {.name = name.data, .unit = "ns", .better = TARE__LOWER, .value = row->each.p50_ns,
-                           .total = row->total_ns, .n = row->calls};
-    int status = name.failed ? TARE_E_MEMORY : tare__figures_add(into, &figure);
-    tare__text_free(&name);
-    return status;
+    tare__figure figure = {.unit = "ns", .better = TARE__LOWER, .value = row->each.p50_ns, .total = row->total_ns,
+                           .n = row->calls};
+    tare__figures_add_named(into, &figure, &name);
 }
 
 /* ---- metrics ---------------------------------------------------------------------------------- */
@@ -159,7 +144,7 @@ static bool is_comparable(const tare__metric_row *row)
            row->unit != TARE__SHOW_BITS;
 }
 
-static int add_metric(tare__figures *into, const tare__metric_row *row)
+static void add_metric(tare__figures *into, const tare__metric_row *row)
 {
     double values[TARE__POINTS_MAX];
     size_t n = row->n_points < TARE__POINTS_MAX ? row->n_points : TARE__POINTS_MAX;
@@ -171,7 +156,6 @@ static int add_metric(tare__figures *into, const tare__metric_row *row)
         tare__text_format(&name, "[GPU %llu]", (unsigned long long)row->key);
     bool memory = strncmp(row->metric, "memory.", 7) == 0 && row->subject == TARE__SUBJECT_TREE;
     tare__figure figure = {
-        .name = name.data,
         .unit = unit_word(row->unit),
         .per = "sample",
         .better = memory ? TARE__LOWER : TARE__NEITHER,
@@ -182,58 +166,46 @@ static int add_metric(tare__figures *into, const tare__metric_row *row)
         .samples = values,
         .n_samples = n,
     };
-    int status = name.failed ? TARE_E_MEMORY : tare__figures_add(into, &figure);
-    tare__text_free(&name);
-    return status;
+    tare__figures_add_named(into, &figure, &name);
 }
 
 /* ---- entry point ------------------------------------------------------------------------------ */
-static int describe(tare__figures *into, const tare__run_table *run)
+static void describe(tare__figures *into, const tare__run_table *run)
 {
     into->command = tare__figures_text(into, run->command);
     into->host = tare__figures_text(into, run->host);
     into->cpu_model = tare__figures_text(into, run->cpu_model);
     into->revision = tare__figures_text(into, run->revision);
     into->when_ns = run->start_realtime_ns;
-    if ((run->command && !into->command) || (run->host && !into->host) || (run->cpu_model && !into->cpu_model) ||
-        (run->revision && !into->revision))
-        return TARE_E_MEMORY;
-    int status =
-        tare__figures_set_machine(into, run->host, run->cpu_model, run->cpus, run->memory_bytes, run->kernel);
-    for (size_t i = 0; i < run->n_notes && !status; i++)
-        status = tare__figures_note(into, run->notes[i]);
-    return status;
+    tare__figures_set_machine(into, run->host, run->cpu_model, run->cpus, run->memory_bytes, run->kernel);
+    for (size_t i = 0; i < run->n_notes; i++)
+        tare__figures_note(into, run->notes[i]);
 }
 
-static int add_all(tare__figures *into, const tare__analysis *from)
+static void add_all(tare__figures *into, const tare__analysis *from)
 {
-    int status = describe(into, &from->run);
-    if (!status)
-        status = add_run(into, from);
+    describe(into, &from->run);
+    add_run(into, from);
     for (int loops = 1; loops >= 0; loops--) /* steps and epochs first */
-        for (size_t i = 0; i < from->n_samples && !status; i++)
+        for (size_t i = 0; i < from->n_samples; i++)
             if (is_loop(&from->samples[i]) == loops)
-                status = add_sample_row(into, &from->samples[i]);
-    for (size_t i = 0; i < from->n_steps && !status; i++)
-        status = add_steps(into, &from->steps[i], "step");
-    for (size_t i = 0; i < from->n_epochs && !status; i++)
-        status = add_steps(into, &from->epochs[i], "epoch");
-    if (!status)
-        status = add_traffic(into, &from->usage);
-    for (size_t i = 0; i < from->n_aggregates && !status; i++)
-        status = add_aggregate(into, &from->aggregates[i]);
-    for (size_t i = 0; i < from->n_metrics && !status; i++)
+                add_sample_row(into, &from->samples[i]);
+    for (size_t i = 0; i < from->n_steps; i++)
+        add_steps(into, &from->steps[i], "step");
+    for (size_t i = 0; i < from->n_epochs; i++)
+        add_steps(into, &from->epochs[i], "epoch");
+    add_traffic(into, &from->usage);
+    for (size_t i = 0; i < from->n_aggregates; i++)
+        add_aggregate(into, &from->aggregates[i]);
+    for (size_t i = 0; i < from->n_metrics; i++)
         if (is_comparable(&from->metrics[i]))
-            status = add_metric(into, &from->metrics[i]);
-    return status;
+            add_metric(into, &from->metrics[i]);
 }
 
 int tare__figures_of_analysis(const tare__analysis *analysis, tare__figures **figures)
 {
     tare__figures *made = tare__figures_new("run");
-    int status = made ? add_all(made, analysis) : TARE_E_MEMORY;
-    if (status)
-        tare__figures_free(made);
-    *figures = status ? NULL : made;
-    return status;
+    if (made)
+        add_all(made, analysis);
+    return tare__figures_hand_over(made, !made, figures);
 }

@@ -65,8 +65,7 @@ static int read_limit(const char *limit, const char *what, double *value, char *
     return 0;
 }
 
-static int read_change(const char *limit, const char *comma, const char *what, tare__threshold *to,
-                       tare__error *error)
+static int read_change(const char *limit, const char *comma, const char *what, tare__threshold *to, tare__error *error)
 {
     char share[64];
     if ((size_t)(comma - limit) >= sizeof share)
@@ -83,8 +82,7 @@ static int read_change(const char *limit, const char *comma, const char *what, t
     to->value /= 100;
     to->unit[0] = '\0';
     if (to->value > SHARE_MAX)
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' allows everything; the most is 10000%%", what,
-                          limit);
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' allows everything; the most is 10000%%", what, limit);
     return 0;
 }
 
@@ -93,7 +91,7 @@ int tare__threshold_parse_limit(const char *name, const char *limit, const char 
 {
     tare__threshold read = {.kind = TARE__THRESHOLD_LIMIT, .floor = NAN};
     if (!*name || strlen(name) > TARE__THRESHOLD_NAME_MAX)
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is no name of a figure", what, name);
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not the name of a figure", what, name);
     memcpy(read.name, name, strlen(name) + 1);
     const char *percent = strchr(limit, '%');
     int status = percent ? read_change(limit, limit + strcspn(limit, ","), what, &read, error)
@@ -111,7 +109,7 @@ int tare__threshold_parse(const char *word, const char *what, tare__threshold *t
         return tare__fail(error, TARE_E_USAGE,
                           "%s: '%.64s' is not NAME:LIMIT; write it as step:5%% or latency:100ms", what, word);
     if ((size_t)(colon - word) >= sizeof name)
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is no name of a figure", what, word);
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not the name of a figure", what, word);
     memcpy(name, word, (size_t)(colon - word));
     name[colon - word] = '\0';
     return tare__threshold_parse_limit(name, colon + 1, what, threshold, error);
@@ -164,7 +162,7 @@ int tare__threshold_parse_of(const char *word, const char *unit, const char *wha
     char text[TARE__THRESHOLD_NAME_MAX + 128];
     tare__threshold read;
     if (snprintf(text, sizeof text, "%s", word) >= (int)sizeof text)
-        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is no name of a figure", what, word);
+        return tare__fail(error, TARE_E_USAGE, "%s: '%.64s' is not the name of a figure", what, word);
     double times = *unit ? 1 : take_prefix(text);
     int status = tare__threshold_parse(text, what, &read, error);
     if (!status)

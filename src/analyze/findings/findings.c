@@ -13,19 +13,12 @@ tare__finding *tare__finding_add(findings *out, tare__severity severity)
 {
     /* The last row is a spare: it is overwritten repeatedly, and never shown. */
     size_t at = out->n < FINDINGS_MAX - 1 ? out->n++ : FINDINGS_MAX - 1;
-    tare__finding *finding = &out->rows[at];
-    *finding = (tare__finding){.id = out->rule_id,
-                               .severity = severity,
-                               .title = "",
-                               .evidence = "",
-                               .advice = "",
-                               .gain = NAN,
-                               .gain_how = "",
-                               .from_ns = NAN,
-                               .to_ns = NAN,
-                               .figures = out->figures[at]};
+    out->now = &out->rows[at];
+    *out->now = (tare__finding){.id = out->rule_id, .severity = severity, .title = "", .evidence = "", .advice = "",
+                                .gain = NAN, .gain_how = "", .from_ns = NAN, .to_ns = NAN,
+                                .figures = out->figures[at]};
     out->order[at] = out->rule;
-    return finding;
+    return out->now;
 }
 
 bool tare__finding_has(const findings *out, const char *id)
@@ -36,15 +29,12 @@ bool tare__finding_has(const findings *out, const char *id)
     return false;
 }
 
-void tare__finding_say(findings *out, const char **text, const char *format, ...)
+/* Adds a sentence, after a space if there is text already. */
+static void say(findings *out, const char **text, const char *format, va_list args)
 {
     tare__text made = {0};
     char sentence[2048];
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(sentence, sizeof sentence, format, args);
-    va_end(args);
-    if (length < 0)
+    if (vsnprintf(sentence, sizeof sentence, format, args) < 0)
         return;
     tare__text_string(&made, *text);
     if (**text)
@@ -58,13 +48,39 @@ void tare__finding_say(findings *out, const char **text, const char *format, ...
         out->failed = true;
 }
 
-void tare__finding_figure(findings *out, tare__finding *finding, const char *name, double value,
-                          tare__metric_unit unit)
+#define SAY(which)                                                       \
+    void tare__say_##which(findings *out, const char *format, ...)       \
+    {                                                                    \
+        va_list args;                                                    \
+        va_start(args, format);                                          \
+        say(out, &out->now->which, format, args);                        \
+        va_end(args);                                                    \
+    }
+SAY(title)
+SAY(evidence)
+SAY(advice)
+
+void tare__say_gain(findings *out, double gain, const char *how, ...)
 {
-    tare__evidence *figures = out->figures[finding - out->rows];
-    if (finding->n_figures == FIGURES_MAX || isnan(value))
-        return;
-    figures[finding->n_figures++] = (tare__evidence){name, value, unit};
+    va_list args;
+    va_start(args, how);
+    say(out, &out->now->gain_how, how, args);
+    va_end(args);
+    if (!isnan(gain))
+        out->now->gain = gain;
+}
+
+void tare__say_when(findings *out, double from_ns, double to_ns)
+{
+    out->now->from_ns = from_ns;
+    out->now->to_ns = to_ns;
+}
+
+void tare__say_figure(findings *out, const char *name, double value, tare__metric_unit unit)
+{
+    tare__evidence *figures = out->figures[out->now - out->rows];
+    if (out->now->n_figures < FIGURES_MAX && !isnan(value))
+        figures[out->now->n_figures++] = (tare__evidence){name, value, unit};
 }
 
 /* ---- formatting of values -------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* rules: the built-in rules, their order, and which of them are symptoms of which. Constant; any thread.
- * A rule is one row here and one function in a rules_*.c beside this file; docs/FINDINGS.md describes each.
+ * A rule is one row of TARE__RULES and one function in a rules_*.c beside this file; docs/FINDINGS.md describes each.
  * Must not know how findings are shown. */
 #include "rules.h"
 
@@ -10,53 +10,9 @@ const limit_row tare__rule_limits[LIMIT_COUNT] = {
 };
 
 const rule tare__rule_table[] = {
-    {"killed-oom", true, true, tare__rule_killed},
-    {"memory-growth", true, false, tare__rule_memory_growth},
-    {"memory-high", true, true, tare__rule_memory_high},
-    {"gpu-memory-errors", true, true, tare__rule_gpu_errors},
-    {"gpu-memory-high", true, true, tare__rule_gpu_memory},
-    {"kept-losses", true, true, tare__rule_kept_losses},
-    {"growing-graph", true, true, tare__rule_growing_graph},
-    {"spans-dropped", true, true, tare__rule_dropped},
-    {"startup", true, true, tare__rule_startup},
-    {"cpu-throttled", false, false, tare__rule_throttled},
-    {"swap", false, false, tare__rule_swap},
-    {"disk-bound", false, false, tare__rule_disk_bound},
-    {"data-loading", false, false, tare__rule_loading},
-    {"loader-bound", false, false, tare__rule_loader_bound},
-    {"worker-restarts", false, false, tare__rule_worker_restarts},
-    {"outside-model", false, false, tare__rule_outside_model},
-    {"outside-steps", false, false, tare__rule_outside_steps},
-    {"sync-points", false, false, tare__rule_sync_points},
-    {"small-operators", false, false, tare__rule_small_operators},
-    {"unpinned-copies", false, false, tare__rule_unpinned},
-    {"straggler", false, false, tare__rule_straggler},
-    {"checkpoints", false, false, tare__rule_checkpoints},
-    {"recompiles", false, false, tare__rule_recompiles},
-    {"gpu-idle-gaps", false, false, tare__rule_gpu_gaps},
-    {"gpu-underused", false, false, tare__rule_gpu_busy},
-    {"torch-threads", false, false, tare__rule_torch_threads},
-    {"threads-oversubscribed", false, false, tare__rule_crowded},
-    {"one-core", false, false, tare__rule_one_core},
-    {"shared-machine", false, false, tare__rule_shared_machine},
-    {"disk-busy", false, false, tare__rule_disk_busy},
-    {"iowait", false, false, tare__rule_iowait},
-    {"cpu-hot", false, true, tare__rule_cpu_hot},
-    {"gpu-hot", false, false, tare__rule_gpu_hot},
-    {"cpu-high", false, false, tare__rule_cpu_high},
-    {"step-variance", false, false, tare__rule_step_variance},
-    {"slow-first-step", false, true, tare__rule_first_step},
-    {"forward", false, false, tare__rule_forward},
-    {"backward", false, false, tare__rule_backward},
-    {"single-worker", false, false, tare__rule_single_worker},
-    {"unfused-optimizer", false, false, tare__rule_unfused},
-    {"fp32-matmul", false, false, tare__rule_fp32},
-    {"operation", false, false, tare__rule_operations},
-    {"own-profiler", false, true, tare__rule_own_profiler},
-    {"network-errors", false, true, tare__rule_network_errors},
-    {"memory-large", false, true, tare__rule_memory_large},
-    {"ended-by-signal", false, true, tare__rule_ended_by_signal},
-    {"exit-status", false, true, tare__rule_exit_status},
+#define ROW(id, endangers, whole, function) {id, endangers, whole, tare__rule_##function},
+    TARE__RULES(ROW)
+#undef ROW
 };
 const size_t tare__rule_count = TARE__COUNT_OF(tare__rule_table);
 

@@ -136,18 +136,24 @@ typedef struct findings {
     uint16_t order[FINDINGS_MAX]; /* index of their rule */
     tare__evidence figures[FINDINGS_MAX][FIGURES_MAX];
     size_t n;
+    tare__finding *now; /* the last one */
     uint16_t rule;      /* index of the rule being evaluated */
     const char *rule_id;
     bool failed;        /* out of memory */
 } findings;
 
-/* Adds a finding of the rule being evaluated; texts are "" until set. Never NULL: when full, returns the spare row. */
+/* Adds a finding of the rule being evaluated, about which the functions below say more; texts are "" until then.
+ * Never NULL: when full, returns the spare row. */
 tare__finding *tare__finding_add(findings *out, tare__severity severity);
 bool tare__finding_has(const findings *out, const char *id); /* an earlier rule has this finding */
-/* Adds a sentence, after a space if there is text already. */
-void tare__finding_say(findings *out, const char **text, const char *format, ...) TARE__PRINTF(3, 4);
-void tare__finding_figure(findings *out, tare__finding *finding, const char *name, double value,
-                          tare__metric_unit unit);
+/* Each adds a sentence to a text of the last finding. */
+void tare__say_title(findings *out, const char *format, ...) TARE__PRINTF(2, 3);
+void tare__say_evidence(findings *out, const char *format, ...) TARE__PRINTF(2, 3);
+void tare__say_advice(findings *out, const char *format, ...) TARE__PRINTF(2, 3);
+void tare__say_gain(findings *out, double gain, const char *how, ...) TARE__PRINTF(3, 4); /* NaN: not predicted */
+void tare__say_when(findings *out, double from_ns, double to_ns);
+void tare__say_when_above(findings *out, const tare__metric_row *row, double level); /* the longest such time */
+void tare__say_figure(findings *out, const char *name, double value, tare__metric_unit unit);
 
 /* A value formatted for people. */
 typedef struct shown {
@@ -185,7 +191,55 @@ typedef struct rule {
     bool whole;     /* it reads the tables of the whole run; else those of steady state */
     void (*evaluate)(findings *out, const tare__analysis *of);
 } rule;
-/* In the fixed order that breaks ties. */
+/* In the fixed order that breaks ties: id, endangers, whole, function. docs/FINDINGS.md describes each. */
+#define TARE__RULES(R)                                  \
+    R("killed-oom", true, true, killed)                 \
+    R("memory-growth", true, false, memory_growth)      \
+    R("memory-high", true, true, memory_high)           \
+    R("gpu-memory-errors", true, true, gpu_errors)      \
+    R("gpu-memory-high", true, true, gpu_memory)        \
+    R("kept-losses", true, true, kept_losses)           \
+    R("growing-graph", true, true, growing_graph)       \
+    R("spans-dropped", true, true, dropped)             \
+    R("startup", true, true, startup)                   \
+    R("cpu-throttled", false, false, throttled)         \
+    R("swap", false, false, swap)                       \
+    R("disk-bound", false, false, disk_bound)           \
+    R("data-loading", false, false, loading)            \
+    R("loader-bound", false, false, loader_bound)       \
+    R("worker-restarts", false, false, worker_restarts) \
+    R("outside-model", false, false, outside_model)     \
+    R("outside-steps", false, false, outside_steps)     \
+    R("sync-points", false, false, sync_points)         \
+    R("small-operators", false, false, small_operators) \
+    R("unpinned-copies", false, false, unpinned)        \
+    R("straggler", false, false, straggler)             \
+    R("checkpoints", false, false, checkpoints)         \
+    R("recompiles", false, false, recompiles)           \
+    R("gpu-idle-gaps", false, false, gpu_gaps)          \
+    R("gpu-underused", false, false, gpu_busy)          \
+    R("torch-threads", false, false, torch_threads)     \
+    R("threads-oversubscribed", false, false, crowded)  \
+    R("one-core", false, false, one_core)               \
+    R("shared-machine", false, false, shared_machine)   \
+    R("disk-busy", false, false, disk_busy)             \
+    R("iowait", false, false, iowait)                   \
+    R("cpu-hot", false, true, cpu_hot)                  \
+    R("gpu-hot", false, false, gpu_hot)                 \
+    R("cpu-high", false, false, cpu_high)               \
+    R("step-variance", false, false, step_variance)     \
+    R("slow-first-step", false, true, first_step)       \
+    R("forward", false, false, forward)                 \
+    R("backward", false, false, backward)               \
+    R("single-worker", false, false, single_worker)     \
+    R("unfused-optimizer", false, false, unfused)       \
+    R("fp32-matmul", false, false, fp32)                \
+    R("operation", false, false, operations)            \
+    R("own-profiler", false, true, own_profiler)        \
+    R("network-errors", false, true, network_errors)    \
+    R("memory-large", false, true, memory_large)        \
+    R("ended-by-signal", false, true, ended_by_signal)  \
+    R("exit-status", false, true, exit_status)
 extern const rule tare__rule_table[];
 extern const size_t tare__rule_count;
 
@@ -197,53 +251,10 @@ typedef struct rule_pair {
 extern const rule_pair tare__rule_pairs[];
 extern const size_t tare__rule_pair_count;
 
-void tare__rule_outside_steps(findings *out, const tare__analysis *of);
-void tare__rule_startup(findings *out, const tare__analysis *of);
-void tare__rule_killed(findings *out, const tare__analysis *of);
-void tare__rule_ended_by_signal(findings *out, const tare__analysis *of);
-void tare__rule_exit_status(findings *out, const tare__analysis *of);
-void tare__rule_dropped(findings *out, const tare__analysis *of);
-void tare__rule_memory_growth(findings *out, const tare__analysis *of);
-void tare__rule_memory_high(findings *out, const tare__analysis *of);
-void tare__rule_memory_large(findings *out, const tare__analysis *of);
-void tare__rule_swap(findings *out, const tare__analysis *of);
-void tare__rule_throttled(findings *out, const tare__analysis *of);
-void tare__rule_crowded(findings *out, const tare__analysis *of);
-void tare__rule_one_core(findings *out, const tare__analysis *of);
-void tare__rule_cpu_high(findings *out, const tare__analysis *of);
-void tare__rule_shared_machine(findings *out, const tare__analysis *of);
-void tare__rule_cpu_hot(findings *out, const tare__analysis *of);
-void tare__rule_disk_bound(findings *out, const tare__analysis *of);
-void tare__rule_disk_busy(findings *out, const tare__analysis *of);
-void tare__rule_iowait(findings *out, const tare__analysis *of);
-void tare__rule_network_errors(findings *out, const tare__analysis *of);
-void tare__rule_gpu_errors(findings *out, const tare__analysis *of);
-void tare__rule_gpu_hot(findings *out, const tare__analysis *of);
-void tare__rule_gpu_memory(findings *out, const tare__analysis *of);
-void tare__rule_gpu_busy(findings *out, const tare__analysis *of);
-void tare__rule_gpu_gaps(findings *out, const tare__analysis *of);
-void tare__rule_loading(findings *out, const tare__analysis *of);
-void tare__rule_operations(findings *out, const tare__analysis *of);
-void tare__rule_forward(findings *out, const tare__analysis *of);
-void tare__rule_backward(findings *out, const tare__analysis *of);
-void tare__rule_first_step(findings *out, const tare__analysis *of);
-void tare__rule_step_variance(findings *out, const tare__analysis *of);
-void tare__rule_loader_bound(findings *out, const tare__analysis *of);
-void tare__rule_single_worker(findings *out, const tare__analysis *of);
-void tare__rule_unpinned(findings *out, const tare__analysis *of);
-void tare__rule_sync_points(findings *out, const tare__analysis *of);
-void tare__rule_small_operators(findings *out, const tare__analysis *of);
-void tare__rule_fp32(findings *out, const tare__analysis *of);
-void tare__rule_outside_model(findings *out, const tare__analysis *of);
-void tare__rule_straggler(findings *out, const tare__analysis *of);
-void tare__rule_own_profiler(findings *out, const tare__analysis *of);
-void tare__rule_worker_restarts(findings *out, const tare__analysis *of);
-void tare__rule_checkpoints(findings *out, const tare__analysis *of);
-void tare__rule_recompiles(findings *out, const tare__analysis *of);
-void tare__rule_unfused(findings *out, const tare__analysis *of);
-void tare__rule_kept_losses(findings *out, const tare__analysis *of);
-void tare__rule_growing_graph(findings *out, const tare__analysis *of);
-void tare__rule_torch_threads(findings *out, const tare__analysis *of);
+#define TARE__RULE_DECLARE(id, endangers, whole, function) \
+    void tare__rule_##function(findings *out, const tare__analysis *of);
+TARE__RULES(TARE__RULE_DECLARE)
+#undef TARE__RULE_DECLARE
 
 /* All built-in rules, then the user's, into analysis->findings, worst first. `steady`: the same tables of steady state
  * only; NULL: the whole run is. 0 or TARE_E_MEMORY. */
@@ -275,20 +286,18 @@ double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void
 /* Upper bound of the compute time of the backward pass, if ranks wait for each other in it: that of the rank which
  * waits least. NaN: not ranks of one job. */
 double tare__least_backward_ns(const tare__analysis *of);
-/* Sets a finding's gain and adds the rank it is of; `how` is the text before that. */
-void tare__finding_gain(findings *out, tare__finding *finding, const tare__analysis *of, rank_gain *gain,
-                        const void *context, const char *how);
+/* Says the gain and the rank it is of; `how` is the text before that. */
+void tare__say_rank_gain(findings *out, const tare__analysis *of, rank_gain *gain, const void *context,
+                         const char *how);
 
 /* ---- rows and curves over time (rules_curves.c) ---------------------------------------------- */
 /* The next row of this kind at or after *at, which is advanced past it; NULL: no more. Skips rows without values. */
 const tare__metric_row *tare__rows_next(const tare__analysis *of, size_t *at, tare__metric metric,
                                         tare__subject_kind subject);
 /* The first one. */
-const tare__metric_row *tare__rows_first(const tare__analysis *of, tare__metric metric,
-                                         tare__subject_kind subject);
+const tare__metric_row *tare__rows_first(const tare__analysis *of, tare__metric metric, tare__subject_kind subject);
 /* Another metric of the same subject. */
-const tare__metric_row *tare__rows_beside(const tare__analysis *of, const tare__metric_row *row,
-                                          tare__metric metric);
+const tare__metric_row *tare__rows_beside(const tare__analysis *of, const tare__metric_row *row, tare__metric metric);
 
 typedef struct curve_point {
     double at, lasts, value;
@@ -321,7 +330,6 @@ typedef bool stretch_test(const curve_point *point, const void *context);
 stretch tare__curve_where(const curve *curve, stretch_test *test, const void *context);
 stretch tare__curve_above(const curve *curve, double level); /* at or above */
 stretch tare__curve_below(const curve *curve, double level); /* below */
-void tare__finding_when(tare__finding *finding, const stretch *stretch);
 
 /* CPU of a subject in cores: user and system. False: not known. */
 bool tare__cores_of(const tare__analysis *of, const tare__metric_row *user, curve *curve);

@@ -18,8 +18,7 @@ static shown cores(double value)
 /* ---- the limit of a container ---------------------------------------------------------------- */
 void tare__rule_throttled(findings *out, const tare__analysis *of)
 {
-    const tare__metric_row *hit =
-        tare__rows_first(of, TARE__M_CPU_THROTTLED_PERIODS, TARE__SUBJECT_CONTAINER);
+    const tare__metric_row *hit = tare__rows_first(of, TARE__M_CPU_THROTTLED_PERIODS, TARE__SUBJECT_CONTAINER);
     const tare__metric_row *periods = tare__rows_first(of, TARE__M_CPU_PERIODS, TARE__SUBJECT_CONTAINER);
     const tare__metric_row *held = tare__rows_first(of, TARE__M_CPU_THROTTLED, TARE__SUBJECT_CONTAINER);
     if (!hit || !periods || !(periods->total >= limit(LIMIT_THROTTLED_LEAST)))
@@ -27,36 +26,29 @@ void tare__rule_throttled(findings *out, const tare__analysis *of)
     double share = hit->total / periods->total, elapsed = of->run.elapsed_ns / 1e9;
     if (!(share > limit(LIMIT_THROTTLED_INFO)))
         return;
-    tare__finding *finding =
-        tare__finding_add(out, share > limit(LIMIT_THROTTLED_WARNING) ? TARE__WARNING : TARE__INFO);
-    curve curve;
-    if (tare__curve_of(hit, &curve)) {
-        stretch when = tare__curve_above(&curve, 1e-9);
-        tare__finding_when(finding, &when);
-    }
-    tare__finding_say(out, &finding->title, "The CPU limit of %s throttled the job in %s of the periods",
-                      cores(of->usage.cores_allowed).text, percent(share).text);
-    tare__finding_say(out, &finding->evidence,
-                      "In %s of %s enforcement periods the job had used up its CPU quota and was throttled.",
-                      count(hit->total).text, count(periods->total).text);
+    tare__finding_add(out, share > limit(LIMIT_THROTTLED_WARNING) ? TARE__WARNING : TARE__INFO);
+    tare__say_when_above(out, hit, 1e-9);
+    tare__say_title(out, "The CPU limit of %s throttled the job in %s of the periods",
+                    cores(of->usage.cores_allowed).text, percent(share).text);
+    tare__say_evidence(out, "In %s of %s enforcement periods the job had used up its CPU quota and was throttled.",
+                       count(hit->total).text, count(periods->total).text);
     if (held) {
-        tare__finding_say(out, &finding->evidence, "Throttled time: %s, summed over CPUs.",
-                          tare__show(held->total, TARE__SHOW_SECONDS).text);
-        finding->gain = fmin(fmin(held->total / elapsed, share), 1);
-        tare__finding_say(out, &finding->gain_how,
-                          "the smaller of throttled time and throttled periods, if the limit were never hit");
+        tare__say_evidence(out, "Throttled time: %s, summed over CPUs.",
+                           tare__show(held->total, TARE__SHOW_SECONDS).text);
+        tare__say_gain(out, fmin(fmin(held->total / elapsed, share), 1),
+                       "the smaller of throttled time and throttled periods, if the limit were never hit");
     } else {
-        tare__finding_say(out, &finding->gain_how, "not predicted: the throttled time is unavailable");
+        tare__say_gain(out, NAN, "not predicted: the throttled time is unavailable");
     }
-    tare__finding_say(out, &finding->advice,
-                      "Raise the limit (docker --cpus, Kubernetes resources.limits.cpu), or start no more threads than "
-                      "it allows (OMP_NUM_THREADS%s).",
-                      tare__imported(of, "torch") ? ", torch.set_num_threads(), num_workers" : "");
-    tare__finding_figure(out, finding, "throttled_share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "throttled_periods", hit->total, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "periods", periods->total, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "throttled", held ? held->total : NAN, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "cores_allowed", of->usage.cores_allowed, TARE__SHOW_CORES);
+    tare__say_advice(out,
+                     "Raise the limit (docker --cpus, Kubernetes resources.limits.cpu), or start no more threads than "
+                     "it allows (OMP_NUM_THREADS%s).",
+                     tare__imported(of, "torch") ? ", torch.set_num_threads(), num_workers" : "");
+    tare__say_figure(out, "throttled_share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "throttled_periods", hit->total, TARE__SHOW_COUNT);
+    tare__say_figure(out, "periods", periods->total, TARE__SHOW_COUNT);
+    tare__say_figure(out, "throttled", held ? held->total : NAN, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "cores_allowed", of->usage.cores_allowed, TARE__SHOW_CORES);
 }
 
 /* ---- all CPUs in use ------------------------------------------------------------------------- */
@@ -75,24 +67,23 @@ void tare__rule_cpu_high(findings *out, const tare__analysis *of)
     bool gpu = tare__any_gpu_used(of);
     /* A container's limit applies on average over its period, and a job may be moved into a container while it runs. */
     double mean = fmin(tare__curve_mean(&curve) / allowed, 1), held = fmin(high.mean / allowed, 1);
-    tare__finding *finding = tare__finding_add(out, full && gpu ? TARE__WARNING : TARE__INFO);
-    tare__finding_when(finding, &high);
-    tare__finding_say(out, &finding->title, "CPU-bound: %s of the %s available to the job were busy",
-                      percent(held).text, cores(allowed).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "For %s (%s of steady state) at least %s of the available CPU time was used; %s on average.",
-        tare__show_time(high.held_ns).text, percent(high.share).text,
-        percent(limit(full ? LIMIT_CPU_WARNING : LIMIT_CPU_INFO)).text, percent(mean).text);
-    tare__finding_say(
-        out, &finding->advice,
+    tare__finding_add(out, full && gpu ? TARE__WARNING : TARE__INFO);
+    tare__say_when(out, high.from_ns, high.to_ns);
+    tare__say_title(out, "CPU-bound: %s of the %s available to the job were busy", percent(held).text,
+                    cores(allowed).text);
+    tare__say_evidence(out,
+                       "For %s (%s of steady state) at least %s of the available CPU time was used; %s on average.",
+                       tare__show_time(high.held_ns).text, percent(high.share).text,
+                       percent(limit(full ? LIMIT_CPU_WARNING : LIMIT_CPU_INFO)).text, percent(mean).text);
+    tare__say_advice(
+        out,
         gpu ? "The GPU may wait for the CPU: preprocess ahead of time or on the GPU, or give the job more cores."
             : "Reduce the work: start with the spans that take most of the time; use vectorized or compiled code, or "
               "more cores.");
-    tare__finding_say(out, &finding->gain_how, "not predicted: how the work scales to more cores is unknown");
-    tare__finding_figure(out, finding, "share", mean, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "held", high.share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "cores_allowed", allowed, TARE__SHOW_CORES);
+    tare__say_gain(out, NAN, "not predicted: how the work scales to more cores is unknown");
+    tare__say_figure(out, "share", mean, TARE__SHOW_SHARE);
+    tare__say_figure(out, "held", high.share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "cores_allowed", allowed, TARE__SHOW_CORES);
 }
 
 /* ---- more threads than cores ----------------------------------------------------------------- */
@@ -122,33 +113,26 @@ void tare__rule_crowded(findings *out, const tare__analysis *of)
     stretch crowded = tare__curve_above(&running, limit(LIMIT_CROWDED) * allowed);
     if (!(crowded.share >= limit(LIMIT_HELD)))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_when(finding, &crowded);
-    tare__finding_say(out, &finding->title, "%s runnable threads share %s", count(round(crowded.mean)).text,
-                      cores(allowed).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "For %s (%s of steady state) more than %s threads of the job per core were runnable; threads were preempted %s "
-        "times per second.",
-        tare__show_time(crowded.held_ns).text, percent(crowded.share).text, count(limit(LIMIT_CROWDED)).text,
-        count(forced).text);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_when(out, crowded.from_ns, crowded.to_ns);
+    tare__say_title(out, "%s runnable threads share %s", count(round(crowded.mean)).text, cores(allowed).text);
+    tare__say_evidence(out,
+                       "For %s (%s of steady state) more than %s threads of the job per core were runnable; threads "
+                       "were preempted %s times per second.", tare__show_time(crowded.held_ns).text,
+                       percent(crowded.share).text, count(limit(LIMIT_CROWDED)).text, count(forced).text);
     int fit = (int)fmax(1, floor(allowed));
     if (one_thread_each(of))
-        tare__finding_say(out, &finding->advice,
-                          "Start no more worker processes than cores (%d): each has one busy thread.", fit);
+        tare__say_advice(out, "Start no more worker processes than cores (%d): each has one busy thread.", fit);
     else if (tare__imported(of, "torch"))
-        tare__finding_say(out, &finding->advice,
-                          "Start no more threads than cores in all processes together: OMP_NUM_THREADS=%d, "
-                          "torch.set_num_threads(%d), and num_workers times the threads of each worker.",
-                          fit, fit);
+        tare__say_advice(out,
+                         "Start no more threads than cores in all processes together: OMP_NUM_THREADS=%d, "
+                         "torch.set_num_threads(%d), and num_workers times the threads of each worker.", fit, fit);
     else
-        tare__finding_say(out, &finding->advice,
-                          "Start no more threads than cores in all processes together (OMP_NUM_THREADS=%d).", fit);
-    tare__finding_say(out, &finding->gain_how,
-                      "not predicted: the cost of switching depends on caches and barriers; measure it");
-    tare__finding_figure(out, finding, "threads_running", crowded.mean, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "cores_allowed", allowed, TARE__SHOW_CORES);
-    tare__finding_figure(out, finding, "forced_switches", forced, TARE__SHOW_PER_S);
+        tare__say_advice(out, "Start no more threads than cores in all processes together (OMP_NUM_THREADS=%d).", fit);
+    tare__say_gain(out, NAN, "not predicted: the cost of switching depends on caches and barriers; measure it");
+    tare__say_figure(out, "threads_running", crowded.mean, TARE__SHOW_COUNT);
+    tare__say_figure(out, "cores_allowed", allowed, TARE__SHOW_CORES);
+    tare__say_figure(out, "forced_switches", forced, TARE__SHOW_PER_S);
 }
 
 /* ---- a single busy thread -------------------------------------------------------------------- */
@@ -181,8 +165,7 @@ static busiest single_thread(const tare__analysis *of)
     busiest found = busiest_of(of, TARE__SUBJECT_THREAD);
     if (!found.thread) {
         found = busiest_of(of, TARE__SUBJECT_PROCESS);
-        const tare__metric_row *threads =
-            found.thread ? tare__rows_beside(of, found.thread, TARE__M_THREADS) : NULL;
+        const tare__metric_row *threads = found.thread ? tare__rows_beside(of, found.thread, TARE__M_THREADS) : NULL;
         if (!threads || threads->max > 1)
             found.thread = NULL;
     }
@@ -232,22 +215,19 @@ static double cores_free(const tare__analysis *of, double used)
     return fmin(of->usage.cores_allowed, used + idle->mean + (iowait && iowait->mean > 0 ? iowait->mean : 0));
 }
 
-static void advise_spreading(findings *out, tare__finding *finding, const tare__analysis *of, int cores)
+static void advise_spreading(findings *out, const tare__analysis *of, int cores)
 {
     if (tare__imported(of, "torch"))
-        tare__finding_say(out, &finding->advice,
-                          "Use more cores: torch.set_num_threads(%d) or a larger OMP_NUM_THREADS for operators, "
-                          "DataLoader(num_workers=%d) for loading.",
-                          cores, (int)fmin(cores, 8));
+        tare__say_advice(out,
+                         "Use more cores: torch.set_num_threads(%d) or a larger OMP_NUM_THREADS for operators, "
+                         "DataLoader(num_workers=%d) for loading.", cores, (int)fmin(cores, 8));
     else if (tare__is_python(of))
-        tare__finding_say(
-            out, &finding->advice,
-            "Use more cores: a process pool (concurrent.futures.ProcessPoolExecutor(%d)) for Python code, "
-            "or a library that computes in parallel (OMP_NUM_THREADS=%d). Python threads share one "
-            "interpreter lock.",
-            cores, cores);
+        tare__say_advice(out,
+                         "Use more cores: a process pool (concurrent.futures.ProcessPoolExecutor(%d)) for Python "
+                         "code, or a library that computes in parallel (OMP_NUM_THREADS=%d). Python threads share one "
+                         "interpreter lock.", cores, cores);
     else
-        tare__finding_say(out, &finding->advice, "Split the work over %d threads or processes.", cores);
+        tare__say_advice(out, "Split the work over %d threads or processes.", cores);
 }
 
 void tare__rule_one_core(findings *out, const tare__analysis *of)
@@ -263,34 +243,30 @@ void tare__rule_one_core(findings *out, const tare__analysis *of)
     if (!one.thread || !(alone.share >= limit(LIMIT_HELD)) || !(available >= alone.mean + limit(LIMIT_CORES_FREE)))
         return;
     bool is_thread = one.thread->subject == TARE__SUBJECT_THREAD;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* an opportunity, not a fault */
-    tare__finding_when(finding, &alone);
-    tare__finding_say(out, &finding->title, "One thread does the work: %s of %s in use", count(alone.mean).text,
-                      cores(allowed).text);
-    tare__finding_say(out, &finding->evidence,
-                      "For %s (%s of steady state) the program used about one core; %s were available to it.",
-                      tare__show_time(alone.held_ns).text, percent(alone.share).text, cores(available).text);
-    tare__finding_say(out, &finding->evidence, "%s of its CPU time is %s %llu (%s)",
-                      percent(one.seconds / one.all_seconds).text, is_thread ? "thread" : "process",
-                      (unsigned long long)one.thread->key, tare__show_name(one.thread->label).text);
+    tare__finding_add(out, TARE__INFO); /* an opportunity, not a fault */
+    tare__say_when(out, alone.from_ns, alone.to_ns);
+    tare__say_title(out, "One thread does the work: %s of %s in use", count(alone.mean).text, cores(allowed).text);
+    tare__say_evidence(out, "For %s (%s of steady state) the program used about one core; %s were available to it.",
+                       tare__show_time(alone.held_ns).text, percent(alone.share).text, cores(available).text);
+    tare__say_evidence(out, "%s of its CPU time is %s %llu (%s)", percent(one.seconds / one.all_seconds).text,
+                       is_thread ? "thread" : "process", (unsigned long long)one.thread->key,
+                       tare__show_name(one.thread->label).text);
     if (is_thread)
-        tare__finding_say(out, &finding->evidence, "of process %llu.", (unsigned long long)one.thread->owner);
+        tare__say_evidence(out, "of process %llu.", (unsigned long long)one.thread->owner);
     else
-        tare__finding_say(out, &finding->evidence, "with its single thread.");
+        tare__say_evidence(out, "with its single thread.");
     if (of->usage.threads_max > 1.5 * of->usage.processes_max)
-        tare__finding_say(out, &finding->evidence, "The other threads (up to %s in all) wait.",
-                          count(of->usage.threads_max).text);
-    advise_spreading(out, finding, of, (int)fmax(2, floor(available)));
-    finding->gain = fmax(0, fmin(1, alone.share * (1 - alone.mean / available)));
-    tare__finding_say(out, &finding->gain_how,
-                      "if the work of these %s were spread over the %s that were available, without any loss",
-                      tare__show_time(alone.held_ns).text, cores(available).text);
-    tare__finding_figure(out, finding, "cores", alone.mean, TARE__SHOW_CORES);
-    tare__finding_figure(out, finding, "cores_allowed", allowed, TARE__SHOW_CORES);
-    tare__finding_figure(out, finding, "cores_available", available, TARE__SHOW_CORES);
-    tare__finding_figure(out, finding, "held", alone.share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "thread_share", one.seconds / one.all_seconds, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, is_thread ? "tid" : "pid", (double)one.thread->key, TARE__SHOW_COUNT);
+        tare__say_evidence(out, "The other threads (up to %s in all) wait.", count(of->usage.threads_max).text);
+    advise_spreading(out, of, (int)fmax(2, floor(available)));
+    tare__say_gain(out, fmax(0, fmin(1, alone.share * (1 - alone.mean / available))),
+                   "if the work of these %s were spread over the %s that were available, without any loss",
+                   tare__show_time(alone.held_ns).text, cores(available).text);
+    tare__say_figure(out, "cores", alone.mean, TARE__SHOW_CORES);
+    tare__say_figure(out, "cores_allowed", allowed, TARE__SHOW_CORES);
+    tare__say_figure(out, "cores_available", available, TARE__SHOW_CORES);
+    tare__say_figure(out, "held", alone.share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "thread_share", one.seconds / one.all_seconds, TARE__SHOW_SHARE);
+    tare__say_figure(out, is_thread ? "tid" : "pid", (double)one.thread->key, TARE__SHOW_COUNT);
 }
 
 /* ---- other load on the machine --------------------------------------------------------------- */
@@ -302,11 +278,11 @@ static double others_used(const tare__analysis *of, double own)
     return user && system ? fmax(0, user->mean + system->mean - own) : NAN;
 }
 
-static void say_others(findings *out, tare__finding *finding, const tare__analysis *of, double own)
+static void say_others(findings *out, const tare__analysis *of, double own)
 {
     double others = others_used(of, own);
     if (others > 0)
-        tare__finding_say(out, &finding->evidence, "Other processes used %s.", cores(others).text);
+        tare__say_evidence(out, "Other processes used %s.", cores(others).text);
 }
 
 typedef struct contention {
@@ -352,43 +328,36 @@ void tare__rule_shared_machine(findings *out, const tare__analysis *of)
         return;
     double gain = crowded ? (by.could - used) / fmax(by.could, 1) : steal; /* a thread's share of the time */
     /* The program is not at fault: the finding is about how reliable its times are. */
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
+    tare__finding_add(out, TARE__INFO);
     if (stolen)
-        tare__finding_say(out, &finding->title, "Shared machine: the hypervisor took %s of its CPU time",
-                          percent(steal).text);
+        tare__say_title(out, "Shared machine: the hypervisor took %s of its CPU time", percent(steal).text);
     else
-        tare__finding_say(out, &finding->title, "Shared machine: the job got %s of the %s it could have used",
-                          count(used).text, cores(by.could).text);
+        tare__say_title(out, "Shared machine: the job got %s of the %s it could have used", count(used).text,
+                        cores(by.could).text);
     if (stolen)
-        tare__finding_say(out, &finding->evidence, "Steal time is %s of this machine's CPU time.",
-                          percent(steal).text);
+        tare__say_evidence(out, "Steal time is %s of this machine's CPU time.", percent(steal).text);
     if (crowded) {
-        tare__finding_say(
-            out, &finding->evidence,
-            "The job may use %s. Its threads were runnable for %s and ran on %s: the difference is preemption, not "
-            "waiting.",
-            cores(of->usage.cores_allowed).text, cores(wanted).text, cores(used).text);
+        tare__say_evidence(out,
+                           "The job may use %s. Its threads were runnable for %s and ran on %s: the difference is "
+                           "preemption, not waiting.", cores(of->usage.cores_allowed).text, cores(wanted).text,
+                           cores(used).text);
         if (!isnan(waits))
-            tare__finding_say(out, &finding->evidence, "Some task waited for a CPU %s of the time.",
-                              percent(waits).text);
-        say_others(out, finding, whole ? of->whole : of, used);
+            tare__say_evidence(out, "Some task waited for a CPU %s of the time.", percent(waits).text);
+        say_others(out, whole ? of->whole : of, used);
         if (whole)
-            tare__finding_say(out, &finding->evidence, "Measured over the whole run: steady state is too short.");
+            tare__say_evidence(out, "Measured over the whole run: steady state is too short.");
     }
-    tare__finding_say(
-        out, &finding->advice,
-        "Times of this run include time lost to other processes: measure on an idle machine, or pin the job to cores "
-        "(taskset, cpuset), before you compare them.");
-    if (whole) {
-        tare__finding_say(out, &finding->gain_how, "not predicted: steady state has too few samples");
-    } else {
-        finding->gain = gain;
-        tare__finding_say(out, &finding->gain_how, "the time in which its threads were runnable and did not run");
-    }
-    tare__finding_figure(out, finding, "steal", steal, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "pressure", waits, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "cores", used, TARE__SHOW_CORES);
-    tare__finding_figure(out, finding, "threads_running", wanted, TARE__SHOW_COUNT);
+    tare__say_advice(out,
+                     "Times of this run include time lost to other processes: measure on an idle machine, or pin the "
+                     "job to cores (taskset, cpuset), before you compare them.");
+    if (whole)
+        tare__say_gain(out, NAN, "not predicted: steady state has too few samples");
+    else
+        tare__say_gain(out, gain, "the time in which its threads were runnable and did not run");
+    tare__say_figure(out, "steal", steal, TARE__SHOW_SHARE);
+    tare__say_figure(out, "pressure", waits, TARE__SHOW_SHARE);
+    tare__say_figure(out, "cores", used, TARE__SHOW_CORES);
+    tare__say_figure(out, "threads_running", wanted, TARE__SHOW_COUNT);
 }
 
 /* ---- heat ------------------------------------------------------------------------------------ */
@@ -396,25 +365,18 @@ void tare__rule_cpu_hot(findings *out, const tare__analysis *of)
 {
     const tare__metric_row *events = tare__rows_first(of, TARE__M_THROTTLE_EVENTS, TARE__SUBJECT_SYSTEM);
     const tare__metric_row *clock = tare__rows_first(of, TARE__M_CPU_FREQUENCY, TARE__SUBJECT_SYSTEM);
-    curve curve;
     if (!events || !(events->total > 0))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    if (tare__curve_of(events, &curve)) {
-        stretch when = tare__curve_above(&curve, 1e-9);
-        tare__finding_when(finding, &when);
-    }
-    tare__finding_say(out, &finding->title, "The CPU was throttled %s because of heat",
-                      tare__show_counted(events->total, "time", NULL).text);
-    tare__finding_say(out, &finding->evidence, "Its thermal throttle counter grew by %s.",
-                      count(events->total).text);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_when_above(out, events, 1e-9);
+    tare__say_title(out, "The CPU was throttled %s because of heat",
+                    tare__show_counted(events->total, "time", NULL).text);
+    tare__say_evidence(out, "Its thermal throttle counter grew by %s.", count(events->total).text);
     if (clock)
-        tare__finding_say(out, &finding->evidence, "Its clock was between %s and %s.",
-                          tare__show(clock->min, TARE__SHOW_HERTZ).text,
-                          tare__show(clock->max, TARE__SHOW_HERTZ).text);
-    tare__finding_say(
-        out, &finding->advice,
-        "Check cooling and power limit. Times of this run cannot be compared with those of a cool machine.");
-    tare__finding_say(out, &finding->gain_how, "not predicted: the clock without throttling is unknown");
-    tare__finding_figure(out, finding, "events", events->total, TARE__SHOW_COUNT);
+        tare__say_evidence(out, "Its clock was between %s and %s.", tare__show(clock->min, TARE__SHOW_HERTZ).text,
+                           tare__show(clock->max, TARE__SHOW_HERTZ).text);
+    tare__say_advice(
+        out, "Check cooling and power limit. Times of this run cannot be compared with those of a cool machine.");
+    tare__say_gain(out, NAN, "not predicted: the clock without throttling is unknown");
+    tare__say_figure(out, "events", events->total, TARE__SHOW_COUNT);
 }

@@ -17,8 +17,7 @@ const tare__metric_row *tare__rows_next(const tare__analysis *of, size_t *at, ta
     return NULL;
 }
 
-const tare__metric_row *tare__rows_first(const tare__analysis *of, tare__metric metric,
-                                         tare__subject_kind subject)
+const tare__metric_row *tare__rows_first(const tare__analysis *of, tare__metric metric, tare__subject_kind subject)
 {
     size_t at = 0;
     return tare__rows_next(of, &at, metric, subject);
@@ -30,8 +29,7 @@ static bool same_subject(const tare__metric_row *a, const tare__metric_row *b)
 }
 
 /* Rows of one subject are adjacent. */
-const tare__metric_row *tare__rows_beside(const tare__analysis *of, const tare__metric_row *row,
-                                          tare__metric metric)
+const tare__metric_row *tare__rows_beside(const tare__analysis *of, const tare__metric_row *row, tare__metric metric)
 {
     size_t at = (size_t)(row - of->metrics);
     while (at > 0 && same_subject(&of->metrics[at - 1], row))
@@ -177,10 +175,13 @@ stretch tare__curve_below(const curve *curve, double level)
     return tare__curve_where(curve, is_below, &level);
 }
 
-void tare__finding_when(tare__finding *finding, const stretch *stretch)
+void tare__say_when_above(findings *out, const tare__metric_row *row, double level)
 {
-    finding->from_ns = stretch->from_ns;
-    finding->to_ns = stretch->to_ns;
+    curve curve;
+    if (!tare__curve_of(row, &curve))
+        return;
+    stretch when = tare__curve_above(&curve, level);
+    tare__say_when(out, when.from_ns, when.to_ns);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */

@@ -38,18 +38,16 @@ static double container_pressure(const tare__analysis *of)
     return row ? row->mean : NAN;
 }
 
-static void say_traffic(findings *out, tare__finding *finding, const tare__analysis *of)
+static void say_traffic(findings *out, const tare__analysis *of)
 {
     const tare__usage_table *usage = &of->usage;
     if (isfinite(usage->disk_read_bytes) && isfinite(usage->disk_write_bytes))
-        tare__finding_say(out, &finding->evidence, "It read %s from disks (%s) and wrote %s (%s).",
-                          tare__show(usage->disk_read_bytes, TARE__SHOW_BYTES).text,
-                          rate_of(usage->disk_read_bytes, of->run.elapsed_ns).text,
-                          tare__show(usage->disk_write_bytes, TARE__SHOW_BYTES).text,
-                          rate_of(usage->disk_write_bytes, of->run.elapsed_ns).text);
+        tare__say_evidence(out, "It read %s from disks (%s) and wrote %s (%s).", bytes(usage->disk_read_bytes).text,
+                           rate_of(usage->disk_read_bytes, of->run.elapsed_ns).text,
+                           bytes(usage->disk_write_bytes).text,
+                           rate_of(usage->disk_write_bytes, of->run.elapsed_ns).text);
     if (usage->faults_major > 100)
-        tare__finding_say(out, &finding->evidence, "%s page faults waited for a disk.",
-                          tare__show(usage->faults_major, TARE__SHOW_COUNT).text);
+        tare__say_evidence(out, "%s page faults waited for a disk.", count(usage->faults_major).text);
 }
 
 static bool mostly_writes(const tare__analysis *of)
@@ -57,16 +55,15 @@ static bool mostly_writes(const tare__analysis *of)
     return of->usage.disk_write_bytes > of->usage.disk_read_bytes;
 }
 
-static void advise_disk(findings *out, tare__finding *finding, const tare__analysis *of)
+static void advise_disk(findings *out, const tare__analysis *of)
 {
     if (mostly_writes(of))
-        tare__finding_say(
-            out, &finding->advice,
-            "Write less often, in larger blocks and in the background (fsync once at the end, not for each record), to "
-            "local storage.");
+        tare__say_advice(out,
+                         "Write less often, in larger blocks and in the background (fsync once at the end, not for "
+                         "each record), to local storage.");
     else
-        tare__finding_say(
-            out, &finding->advice,
+        tare__say_advice(
+            out,
             tare__imported(of, "torch")
                 ? "Read ahead (DataLoader num_workers, prefetch_factor) and in larger blocks (shards instead of many "
                   "small files), from local storage; cache in memory what every epoch reads again."
@@ -100,28 +97,22 @@ void tare__rule_disk_bound(findings *out, const tare__analysis *of)
     if (!by_ticks && !by_pressure)
         return;
     double share = by_ticks ? waits.share : pressure;
-    tare__finding *finding =
-        tare__finding_add(out, share >= limit(LIMIT_DISK_WAIT_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
-    tare__finding_when(finding, &waits);
-    tare__finding_say(out, &finding->title, "Disk-bound: it waits for disks for %s of steady state",
-                      percent(share).text);
+    tare__finding_add(out, share >= limit(LIMIT_DISK_WAIT_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
+    tare__say_when(out, waits.from_ns, waits.to_ns);
+    tare__say_title(out, "Disk-bound: it waits for disks for %s of steady state", percent(share).text);
     if (by_ticks)
-        tare__finding_say(out, &finding->evidence,
-                          "For %s (%s of steady state) threads of it waited for a disk and no more of them ran.",
-                          tare__show_time(waits.held_ns).text, percent(waits.share).text);
+        tare__say_evidence(out, "For %s (%s of steady state) threads of it waited for a disk and no more of them ran.",
+                           tare__show_time(waits.held_ns).text, percent(waits.share).text);
     if (pressure >= limit(LIMIT_DISK_WAIT_LEAST))
-        tare__finding_say(out, &finding->evidence,
-                          "Some task of its container waited for a disk for %s of the time.",
-                          percent(pressure).text);
-    say_traffic(out, finding, of);
-    advise_disk(out, finding, of);
-    finding->gain = fmin(share, 1);
-    tare__finding_say(out, &finding->gain_how,
-                      "the time it waited, if all of it overlapped with compute");
-    tare__finding_figure(out, finding, "waiting", waits.share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "pressure", pressure, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "read", of->usage.disk_read_bytes, TARE__SHOW_BYTES);
-    tare__finding_figure(out, finding, "written", of->usage.disk_write_bytes, TARE__SHOW_BYTES);
+        tare__say_evidence(out, "Some task of its container waited for a disk for %s of the time.",
+                           percent(pressure).text);
+    say_traffic(out, of);
+    advise_disk(out, of);
+    tare__say_gain(out, fmin(share, 1), "the time it waited, if all of it overlapped with compute");
+    tare__say_figure(out, "waiting", waits.share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "pressure", pressure, TARE__SHOW_SHARE);
+    tare__say_figure(out, "read", of->usage.disk_read_bytes, TARE__SHOW_BYTES);
+    tare__say_figure(out, "written", of->usage.disk_write_bytes, TARE__SHOW_BYTES);
 }
 
 /* ---- the disk is saturated ------------------------------------------------------------------- */
@@ -136,38 +127,31 @@ static void tell_busy(findings *out, const tare__analysis *of, const tare__metri
                       const stretch *held, bool full)
 {
     const tare__metric_row *queue = tare__rows_beside(of, busy, TARE__M_DISK_QUEUE);
-    double bytes = device_bytes(of, busy), own = own_bytes(of);
-    bool others = isfinite(own) && (!moves_much(of) || own < 0.1 * bytes);
-    tare__finding *finding = tare__finding_add(out, full && !others ? TARE__WARNING : TARE__INFO);
-    tare__finding_when(finding, held);
-    tare__finding_say(out, &finding->title, "Disk %s was busy for %s of steady state%s",
-                      tare__show_name(busy->label).text, percent(busy->mean).text,
-                      others ? " with I/O of other processes" : "");
-    tare__finding_say(out, &finding->evidence,
-                      "For %s (%s of steady state) it had requests in flight more than %s of the time.",
-                      tare__show_time(held->held_ns).text, percent(held->share).text,
-                      percent(limit(full ? LIMIT_DISK_BUSY_WARNING : LIMIT_DISK_BUSY_INFO)).text);
-    if (isfinite(bytes))
-        tare__finding_say(out, &finding->evidence, "It moved %s.",
-                          rate_of(bytes, busy->to_ns - busy->from_ns).text);
+    double moved = device_bytes(of, busy), own = own_bytes(of);
+    bool others = isfinite(own) && (!moves_much(of) || own < 0.1 * moved);
+    tare__finding_add(out, full && !others ? TARE__WARNING : TARE__INFO);
+    tare__say_when(out, held->from_ns, held->to_ns);
+    tare__say_title(out, "Disk %s was busy for %s of steady state%s", tare__show_name(busy->label).text,
+                    percent(busy->mean).text, others ? " with I/O of other processes" : "");
+    tare__say_evidence(out, "For %s (%s of steady state) it had requests in flight more than %s of the time.",
+                       tare__show_time(held->held_ns).text, percent(held->share).text,
+                       percent(limit(full ? LIMIT_DISK_BUSY_WARNING : LIMIT_DISK_BUSY_INFO)).text);
+    if (isfinite(moved))
+        tare__say_evidence(out, "It moved %s.", rate_of(moved, busy->to_ns - busy->from_ns).text);
     if (queue)
-        tare__finding_say(out, &finding->evidence, "Its mean queue length was %s.",
-                          tare__show(queue->mean, TARE__SHOW_COUNT).text);
+        tare__say_evidence(out, "Its mean queue length was %s.", count(queue->mean).text);
     if (isfinite(own))
-        tare__finding_say(out, &finding->evidence, "The job itself read and wrote %s.",
-                          tare__show(own, TARE__SHOW_BYTES).text);
+        tare__say_evidence(out, "The job itself read and wrote %s.", bytes(own).text);
     if (others)
-        tare__finding_say(out, &finding->advice,
-                          "Find what else uses this disk, or keep the data on another one.");
+        tare__say_advice(out, "Find what else uses this disk, or keep the data on another one.");
     else
-        advise_disk(out, finding, of);
-    tare__finding_say(
-        out, &finding->gain_how,
-        "not predicted: a busy disk may serve several requests at once, and the program may not wait for it");
-    tare__finding_figure(out, finding, "busy", busy->mean, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "held", held->share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "queue", queue ? queue->mean : NAN, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "own", own, TARE__SHOW_BYTES);
+        advise_disk(out, of);
+    tare__say_gain(
+        out, NAN, "not predicted: a busy disk may serve several requests at once, and the program may not wait for it");
+    tare__say_figure(out, "busy", busy->mean, TARE__SHOW_SHARE);
+    tare__say_figure(out, "held", held->share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "queue", queue ? queue->mean : NAN, TARE__SHOW_COUNT);
+    tare__say_figure(out, "own", own, TARE__SHOW_BYTES);
 }
 
 void tare__rule_disk_busy(findings *out, const tare__analysis *of)
@@ -194,25 +178,17 @@ void tare__rule_network_errors(findings *out, const tare__analysis *of)
     for (size_t at = 0; (row = tare__rows_next(of, &at, TARE__M_NET_ERRORS, TARE__SUBJECT_NETWORK));) {
         if (!(row->total >= limit(LIMIT_NETWORK_ERRORS)) || !(row->mean >= limit(LIMIT_NETWORK_ERRORS_RATE)))
             continue;
-        tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-        curve curve;
-        if (tare__curve_of(row, &curve)) {
-            stretch when = tare__curve_above(&curve, 1e-9);
-            tare__finding_when(finding, &when);
-        }
-        tare__finding_say(out, &finding->title, "%s packets of %s were dropped or damaged",
-                          tare__show(row->total, TARE__SHOW_COUNT).text, tare__show_name(row->label).text);
-        tare__finding_say(out, &finding->evidence, "The device counted %s errors and drops, %s on average.",
-                          tare__show(row->total, TARE__SHOW_COUNT).text,
-                          tare__show(row->mean, TARE__SHOW_PER_S).text);
-        tare__finding_say(
-            out, &finding->advice,
-            "Check cable, switch and driver (ethtool -S %s), and the size of the receive queue.",
-            tare__show_name(row->label).text);
-        tare__finding_say(out, &finding->gain_how,
-                          "not predicted: how long transfers were stalled is unknown");
-        tare__finding_figure(out, finding, "errors", row->total, TARE__SHOW_COUNT);
-        tare__finding_figure(out, finding, "rate", row->mean, TARE__SHOW_PER_S);
+        tare__finding_add(out, TARE__WARNING);
+        tare__say_when_above(out, row, 1e-9);
+        tare__say_title(out, "%s packets of %s were dropped or damaged", count(row->total).text,
+                        tare__show_name(row->label).text);
+        tare__say_evidence(out, "The device counted %s errors and drops, %s on average.",
+                           count(row->total).text, tare__show(row->mean, TARE__SHOW_PER_S).text);
+        tare__say_advice(out, "Check cable, switch and driver (ethtool -S %s), and the size of the receive queue.",
+                         tare__show_name(row->label).text);
+        tare__say_gain(out, NAN, "not predicted: how long transfers were stalled is unknown");
+        tare__say_figure(out, "errors", row->total, TARE__SHOW_COUNT);
+        tare__say_figure(out, "rate", row->mean, TARE__SHOW_PER_S);
     }
 }
 
@@ -223,21 +199,14 @@ void tare__rule_iowait(findings *out, const tare__analysis *of)
     /* iowait is of the whole machine: it is not relevant for a job that transfers little. */
     if (!(share > limit(LIMIT_IOWAIT)) || (isfinite(own_bytes(of)) && !moves_much(of)))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    curve curve;
-    const tare__metric_row *row = tare__rows_first(of, TARE__M_CPU_IOWAIT, TARE__SUBJECT_SYSTEM);
-    if (tare__curve_of(row, &curve)) {
-        stretch when = tare__curve_above(&curve, limit(LIMIT_IOWAIT) * fmax(of->run.cpus, 1));
-        tare__finding_when(finding, &when);
-    }
-    tare__finding_say(out, &finding->title, "The CPUs were idle in iowait for %s of the time", percent(share).text);
-    tare__finding_say(out, &finding->evidence,
-                      "%s of the machine's CPU time is iowait: idle while some process waited for a disk.",
-                      percent(share).text);
-    tare__finding_say(
-        out, &finding->advice,
-        "Read ahead in larger blocks, from faster or local storage; cache in memory what is read again.");
-    tare__finding_say(out, &finding->gain_how,
-                      "not predicted: iowait counts idle CPUs whole machine, not time of the job");
-    tare__finding_figure(out, finding, "iowait", share, TARE__SHOW_SHARE);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_when_above(out, tare__rows_first(of, TARE__M_CPU_IOWAIT, TARE__SUBJECT_SYSTEM),
+                         limit(LIMIT_IOWAIT) * fmax(of->run.cpus, 1));
+    tare__say_title(out, "The CPUs were idle in iowait for %s of the time", percent(share).text);
+    tare__say_evidence(out, "%s of the machine's CPU time is iowait: idle while some process waited for a disk.",
+                       percent(share).text);
+    tare__say_advice(out,
+                     "Read ahead in larger blocks, from faster or local storage; cache in memory what is read again.");
+    tare__say_gain(out, NAN, "not predicted: iowait counts idle CPUs whole machine, not time of the job");
+    tare__say_figure(out, "iowait", share, TARE__SHOW_SHARE);
 }

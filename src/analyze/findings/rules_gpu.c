@@ -64,30 +64,26 @@ void tare__rule_gpu_busy(findings *out, const tare__analysis *of)
         if (!(mean < limit(LIMIT_GPU_BUSY)))
             continue;
         stretch idle = tare__curve_below(&curve, limit(LIMIT_GPU_BUSY));
-        tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-        tare__finding_when(finding, &idle);
-        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was busy %s of steady state", row->key,
-                          percent(mean).text);
-        tare__finding_say(
-            out, &finding->evidence,
-            "A kernel ran on %s for %s of the time in which the run used it; for %s it was below %s.",
-            tare__show_name(row->label).text, percent(mean).text, tare__show_time(idle.held_ns).text,
-            percent(limit(LIMIT_GPU_BUSY)).text);
-        tare__finding_say(
-            out, &finding->advice,
+        tare__finding_add(out, TARE__WARNING);
+        tare__say_when(out, idle.from_ns, idle.to_ns);
+        tare__say_title(out, "GPU %" PRIu64 " was busy %s of steady state", row->key, percent(mean).text);
+        tare__say_evidence(out,
+                           "A kernel ran on %s for %s of the time in which the run used it; for %s it was below %s.",
+                           tare__show_name(row->label).text, percent(mean).text, tare__show_time(idle.held_ns).text,
+                           percent(limit(LIMIT_GPU_BUSY)).text);
+        tare__say_advice(
+            out,
             tare__imported(of, "torch")
                 ? "Keep the GPU supplied: DataLoader num_workers and pin_memory=True, copies with non_blocking=True, a "
                   "larger batch, torch.compile or CUDA graphs for many small launches, no .item() in the loop."
                 : "Keep the GPU supplied: load and copy data ahead, use larger batches, and synchronize less often.");
-        if (mean >= limit(LIMIT_GPU_IDLE)) {
-            finding->gain = fmin((1 - mean) * tare__curve_length(&curve) / of->run.elapsed_ns, 1);
-            tare__finding_say(out, &finding->gain_how,
-                              "the time in which no kernel ran, if the same kernels ran without a break");
-        } else {
-            tare__finding_say(out, &finding->gain_how, "not predicted: hardly any kernel ran on it");
-        }
-        tare__finding_figure(out, finding, "busy", mean, TARE__SHOW_SHARE);
-        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+        if (mean >= limit(LIMIT_GPU_IDLE))
+            tare__say_gain(out, fmin((1 - mean) * tare__curve_length(&curve) / of->run.elapsed_ns, 1),
+                           "the time in which no kernel ran, if the same kernels ran without a break");
+        else
+            tare__say_gain(out, NAN, "not predicted: hardly any kernel ran on it");
+        tare__say_figure(out, "busy", mean, TARE__SHOW_SHARE);
+        tare__say_figure(out, "gpu", (double)row->key, TARE__SHOW_COUNT);
     }
 }
 
@@ -126,8 +122,7 @@ static gaps find_gaps(const curve *curve)
         }
     }
     if (last > first)
-        found.spanned_ns =
-            curve->points[last - 1].at + curve->points[last - 1].lasts - curve->points[first].at;
+        found.spanned_ns = curve->points[last - 1].at + curve->points[last - 1].lasts - curve->points[first].at;
     return found;
 }
 
@@ -142,30 +137,26 @@ void tare__rule_gpu_gaps(findings *out, const tare__analysis *of)
         double share = gaps.spanned_ns > 0 ? gaps.total_ns / gaps.spanned_ns : NAN;
         if (!(share >= limit(LIMIT_GPU_GAPS_INFO)))
             continue;
-        tare__finding *finding =
-            tare__finding_add(out, share >= limit(LIMIT_GPU_GAPS_WARNING) ? TARE__WARNING : TARE__INFO);
-        finding->from_ns = gaps.longest_from;
-        finding->to_ns = gaps.longest_to;
-        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was idle for %s (%u gap%s)",
-                          row->key, tare__show_time(gaps.total_ns).text, gaps.n, gaps.n == 1 ? "" : "s");
-        tare__finding_say(
-            out, &finding->evidence,
-            "Gaps of half a second or more without a kernel take %s of the time between its first and last kernel; the "
-            "longest is %s, from %s on.",
-            percent(share).text, tare__show_time(gaps.longest_to - gaps.longest_from).text,
-            tare__show_time(gaps.longest_from).text);
-        tare__finding_say(
-            out, &finding->advice,
+        tare__finding_add(out, share >= limit(LIMIT_GPU_GAPS_WARNING) ? TARE__WARNING : TARE__INFO);
+        tare__say_when(out, gaps.longest_from, gaps.longest_to);
+        tare__say_title(out, "GPU %" PRIu64 " was idle for %s (%u gap%s)", row->key,
+                        tare__show_time(gaps.total_ns).text, gaps.n, gaps.n == 1 ? "" : "s");
+        tare__say_evidence(out,
+                           "Gaps of half a second or more without a kernel take %s of the time between its first and "
+                           "last kernel; the longest is %s, from %s on.", percent(share).text,
+                           tare__show_time(gaps.longest_to - gaps.longest_from).text,
+                           tare__show_time(gaps.longest_from).text);
+        tare__say_advice(
+            out,
             tare__imported(of, "torch")
                 ? "See in the timeline what the program does in the gaps: data loading, evaluation on the CPU, writing "
                   "checkpoints (do it in the background), or workers restarted each epoch (persistent_workers=True)."
                 : "See in the timeline what the program does in the gaps, and do it in the background.");
-        finding->gain = fmin(gaps.total_ns / of->run.elapsed_ns, 1);
-        tare__finding_say(out, &finding->gain_how,
-                          "the gaps, if what is done in them ran in the background");
-        tare__finding_figure(out, finding, "gaps", gaps.n, TARE__SHOW_COUNT);
-        tare__finding_figure(out, finding, "idle", share, TARE__SHOW_SHARE);
-        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+        tare__say_gain(out, fmin(gaps.total_ns / of->run.elapsed_ns, 1),
+                       "the gaps, if what is done in them ran in the background");
+        tare__say_figure(out, "gaps", gaps.n, TARE__SHOW_COUNT);
+        tare__say_figure(out, "idle", share, TARE__SHOW_SHARE);
+        tare__say_figure(out, "gpu", (double)row->key, TARE__SHOW_COUNT);
     }
 }
 
@@ -178,27 +169,22 @@ void tare__rule_gpu_memory(findings *out, const tare__analysis *of)
         double share = total ? row->max / total->last : NAN;
         if (!(share > limit(LIMIT_GPU_MEMORY)))
             continue;
-        tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-        curve curve;
-        if (tare__curve_of(row, &curve)) {
-            stretch when = tare__curve_above(&curve, limit(LIMIT_GPU_MEMORY) * total->last);
-            tare__finding_when(finding, &when);
-        }
-        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " memory reached %s of %s", row->key,
-                          percent(share).text, tare__show(total->last, TARE__SHOW_BYTES).text);
-        tare__finding_say(out, &finding->evidence,
-                          "Up to %s was in use, at %s. Memory that a framework caches counts as used.",
-                          tare__show(row->max, TARE__SHOW_BYTES).text, tare__show_time(row->max_at_ns).text);
-        tare__finding_say(
-            out, &finding->advice,
+        tare__finding_add(out, TARE__WARNING);
+        tare__say_when_above(out, row, limit(LIMIT_GPU_MEMORY) * total->last);
+        tare__say_title(out, "GPU %" PRIu64 " memory reached %s of %s", row->key, percent(share).text,
+                        bytes(total->last).text);
+        tare__say_evidence(out, "Up to %s was in use, at %s. Memory that a framework caches counts as used.",
+                           bytes(row->max).text, tare__show_time(row->max_at_ns).text);
+        tare__say_advice(
+            out,
             tare__imported(of, "torch")
                 ? "Use a smaller batch with gradient accumulation, gradient checkpointing or mixed precision; set "
                   "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against fragmentation."
                 : "Use smaller batches or a lower precision, or free what is no longer needed.");
-        tare__finding_say(out, &finding->gain_how, "no gain in time: it keeps the run from failing");
-        tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-        tare__finding_figure(out, finding, "used", row->max, TARE__SHOW_BYTES);
-        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+        tare__say_gain(out, NAN, "no gain in time: it keeps the run from failing");
+        tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+        tare__say_figure(out, "used", row->max, TARE__SHOW_BYTES);
+        tare__say_figure(out, "gpu", (double)row->key, TARE__SHOW_COUNT);
     }
 }
 
@@ -208,19 +194,15 @@ void tare__rule_gpu_errors(findings *out, const tare__analysis *of)
     for (size_t at = 0; (row = next_used(of, &at, TARE__M_GPU_ECC));) {
         if (!(row->total > 0))
             continue;
-        tare__finding *finding = tare__finding_add(out, TARE__CRITICAL);
-        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " had %s uncorrected memory errors",
-                          row->key, tare__show(row->total, TARE__SHOW_COUNT).text);
-        tare__finding_say(out, &finding->evidence,
-                          "Its count of uncorrected errors grew by %s during the run.",
-                          tare__show(row->total, TARE__SHOW_COUNT).text);
-        tare__finding_say(
-            out, &finding->advice,
-            "Do not trust the results of this run. Take the GPU out of service and check it "
-            "(nvidia-smi -q -d ECC,PAGE_RETIREMENT).");
-        tare__finding_say(out, &finding->gain_how, "no gain in time: results may be wrong");
-        tare__finding_figure(out, finding, "errors", row->total, TARE__SHOW_COUNT);
-        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+        tare__finding_add(out, TARE__CRITICAL);
+        tare__say_title(out, "GPU %" PRIu64 " had %s uncorrected memory errors", row->key, count(row->total).text);
+        tare__say_evidence(out, "Its count of uncorrected errors grew by %s during the run.", count(row->total).text);
+        tare__say_advice(out,
+                         "Do not trust the results of this run. Take the GPU out of service and check it (nvidia-smi "
+                         "-q -d ECC,PAGE_RETIREMENT).");
+        tare__say_gain(out, NAN, "no gain in time: results may be wrong");
+        tare__say_figure(out, "errors", row->total, TARE__SHOW_COUNT);
+        tare__say_figure(out, "gpu", (double)row->key, TARE__SHOW_COUNT);
     }
 }
 
@@ -254,32 +236,25 @@ void tare__rule_gpu_hot(findings *out, const tare__analysis *of)
         const tare__metric_row *clock = tare__rows_beside(of, row, TARE__M_GPU_CLOCK);
         if (row->n < limit(LIMIT_FEWEST_SAMPLES) || !(share >= limit(LIMIT_GPU_SLOWED)))
             continue;
-        tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-        finding->from_ns = from;
-        finding->to_ns = to;
-        tare__finding_say(out, &finding->title, "GPU %" PRIu64 " was thermally throttled for %s of steady state",
-                          row->key, percent(share).text);
-        tare__finding_say(out, &finding->evidence,
-                          "The driver reported heat or a hardware slowdown as the reason for a lower clock for %s of "
-                          "the time.",
-                          percent(share).text);
+        tare__finding_add(out, TARE__WARNING);
+        tare__say_when(out, from, to);
+        tare__say_title(out, "GPU %" PRIu64 " was thermally throttled for %s of steady state", row->key,
+                        percent(share).text);
+        tare__say_evidence(out,
+                           "The driver reported heat or a hardware slowdown as the reason for a lower clock for %s of "
+                           "the time.", percent(share).text);
         if (heat)
-            tare__finding_say(out, &finding->evidence, "Its temperature reached %s.",
-                              tare__show(heat->max, TARE__SHOW_CELSIUS).text);
-        tare__finding_say(
-            out, &finding->advice,
-            "Check its cooling; a lower power limit (nvidia-smi -pl) often costs less speed than throttling.");
-        if (clock && clock->max > 0) {
-            finding->gain = fmin(share, 1 - clock->mean / clock->max);
-            tare__finding_say(out, &finding->gain_how,
-                              "its mean clock of %s against its highest of %s",
-                              tare__show(clock->mean, TARE__SHOW_HERTZ).text,
-                              tare__show(clock->max, TARE__SHOW_HERTZ).text);
-        } else {
-            tare__finding_say(out, &finding->gain_how, "not predicted: its clock is unavailable");
-        }
-        tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-        tare__finding_figure(out, finding, "temperature", heat ? heat->max : NAN, TARE__SHOW_CELSIUS);
-        tare__finding_figure(out, finding, "gpu", (double)row->key, TARE__SHOW_COUNT);
+            tare__say_evidence(out, "Its temperature reached %s.", tare__show(heat->max, TARE__SHOW_CELSIUS).text);
+        tare__say_advice(
+            out, "Check its cooling; a lower power limit (nvidia-smi -pl) often costs less speed than throttling.");
+        if (clock && clock->max > 0)
+            tare__say_gain(
+                out, fmin(share, 1 - clock->mean / clock->max), "its mean clock of %s against its highest of %s",
+                tare__show(clock->mean, TARE__SHOW_HERTZ).text, tare__show(clock->max, TARE__SHOW_HERTZ).text);
+        else
+            tare__say_gain(out, NAN, "not predicted: its clock is unavailable");
+        tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+        tare__say_figure(out, "temperature", heat ? heat->max : NAN, TARE__SHOW_CELSIUS);
+        tare__say_figure(out, "gpu", (double)row->key, TARE__SHOW_COUNT);
     }
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "rules.h"
+#include "training.h"
 
 typedef struct sums {
     double all_ns, named_ns, steps;
@@ -42,39 +42,6 @@ static bool sums_of(const tare__analysis *of, sums *sum)
     return of->run.clock_known && sum->steps >= limit(LIMIT_FEWEST_STEPS) && sum->all_ns > 0;
 }
 
-/* The line with most of the stack samples whose names begin with one of `starts`; NULL: there are none. */
-static const tare__aggregate_row *line_of(const tare__analysis *of, const char *const *starts, size_t n, double *share)
-{
-    const tare__aggregate_row *most = NULL;
-    double all = 0;
-    for (size_t i = 0; i < of->n_aggregates; i++) {
-        const tare__aggregate_row *row = &of->aggregates[i];
-        bool fits = false;
-        for (size_t k = 0; k < n && row->file && row->total_ns > 0; k++)
-            fits |= strncmp(row->name, starts[k], strlen(starts[k])) == 0;
-        if (!fits)
-            continue;
-        all += row->total_ns;
-        if (!most || row->total_ns > most->total_ns)
-            most = row;
-    }
-    *share = most ? most->total_ns / all : NAN;
-    return most;
-}
-
-static bool say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *const *starts,
-                     size_t n)
-{
-    double share;
-    const tare__aggregate_row *line = line_of(of, starts, n, &share);
-    const char *function = line ? strrchr(line->name, ' ') : NULL;
-    if (line)
-        tare__finding_say(out, &finding->evidence, "%s of the stack samples there are at %s:%u, in %s.",
-                          tare__show(share, TARE__SHOW_SHARE).text, line->file, (unsigned)line->line,
-                          function ? function + 1 : "?");
-    return line != NULL;
-}
-
 /* Maximum number of Python threads besides the training thread. */
 static double python_threads(const tare__analysis *of)
 {
@@ -85,26 +52,23 @@ static double python_threads(const tare__analysis *of)
 }
 
 /* If loading already runs in the background, the advice must not be to move it there. */
-static void advise(findings *out, tare__finding *finding, const tare__analysis *of, bool line)
+static void advise(findings *out, const tare__analysis *of, bool line)
 {
     const char *what = line ? "that line" : "the code between the optimizer's step and the next forward";
     tare__fact_row workers;
     if (tare__fact_sum(of, "torch.loader.workers", &workers) && workers.max >= 1)
-        tare__finding_say(out, &finding->advice,
-                          "Batches are loaded by %s already. Make %s cheaper, or do it less often than in every step.",
-                          tare__show_counted(workers.max, "DataLoader worker", NULL).text, what);
+        tare__say_advice(out,
+                         "Batches are loaded by %s already. Make %s cheaper, or do it less often than in every step.",
+                         tare__show_counted(workers.max, "DataLoader worker", NULL).text, what);
     else if (python_threads(of) >= 1)
-        tare__finding_say(
-            out, &finding->advice,
-            "If %s waits for another thread of the program, make that thread's work cheaper, or split it over "
-            "several processes. Else make it cheaper, or do it less often than in every step.",
-            what);
+        tare__say_advice(out,
+                         "If %s waits for another thread of the program, make that thread's work cheaper, or split it "
+                         "over several processes. Else make it cheaper, or do it less often than in every step.", what);
     else
-        tare__finding_say(
-            out, &finding->advice,
-            "If %s loads data, load the next batch while the model computes: in a DataLoader with workers, or "
-            "in a thread. Else make it cheaper, or do it less often than in every step.",
-            what);
+        tare__say_advice(out,
+                         "If %s loads data, load the next batch while the model computes: in a DataLoader with "
+                         "workers, or in a thread. Else make it cheaper, or do it less often than in every step.",
+                         what);
 }
 
 static double gain_outside_model(const tare__analysis *rank, const void *context)
@@ -123,19 +87,16 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
     double other = sum.all_ns - sum.named_ns, share = other / sum.all_ns;
     if (!(share > limit(LIMIT_OUTSIDE_MODEL)))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "%s of step time is spent outside the model",
-                      tare__show(share, TARE__SHOW_SHARE).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "%s of %s in %s steps went neither into a DataLoader, forward, backward, optimizer or torch.save nor "
-        "into waiting for a GPU.",
-        tare__show_time(other).text, tare__show_time(sum.all_ns).text, tare__show(sum.steps, TARE__SHOW_COUNT).text);
-    static const char *const starts[] = {"step @ "};
-    advise(out, finding, of, say_line(out, finding, of, starts, TARE__COUNT_OF(starts)));
-    tare__finding_gain(out, finding, of, gain_outside_model, NULL, "all of that time (Amdahl's law)");
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "outside", other / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "%s of step time is spent outside the model", percent(share).text);
+    tare__say_evidence(out,
+                       "%s of %s in %s steps went neither into a DataLoader, forward, backward, optimizer or "
+                       "torch.save nor into waiting for a GPU.", tare__show_time(other).text,
+                       tare__show_time(sum.all_ns).text, count(sum.steps).text);
+    advise(out, of, tare__say_line(out, of, "step @ ", NULL, " there"));
+    tare__say_rank_gain(out, of, gain_outside_model, NULL, "all of that time (Amdahl's law)");
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "outside", other / 1e9, TARE__SHOW_SECONDS);
 }
 
 /* ---- between steps --------------------------------------------------------------------------- */
@@ -176,26 +137,21 @@ void tare__rule_outside_steps(findings *out, const tare__analysis *of)
     if (!of->run.clock_known || of->n_steps != 1 || (double)of->steps[0].count < limit(LIMIT_FEWEST_STEPS) ||
         sum.gaps < 2 || !(sum.ns - sum.longest_ns > limit(LIMIT_OUTSIDE_STEPS) * sum.all_ns))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* evaluation and data collection are not faults */
-    tare__finding_say(out, &finding->title, "%s of the time between the first and the last step is outside steps",
-                      tare__show(share, TARE__SHOW_SHARE).text);
-    tare__finding_say(out, &finding->evidence, "%s of %s went into no step and no DataLoader, between %s.",
-                      tare__show_time(sum.ns).text, tare__show_time(sum.all_ns).text,
-                      tare__show_counted((double)of->steps[0].count, "step", NULL).text);
+    tare__finding_add(out, TARE__INFO); /* evaluation and data collection are not faults */
+    tare__say_title(out, "%s of the time between the first and the last step is outside steps", percent(share).text);
+    tare__say_evidence(out, "%s of %s went into no step and no DataLoader, between %s.", tare__show_time(sum.ns).text,
+                       tare__show_time(sum.all_ns).text,
+                       tare__show_counted((double)of->steps[0].count, "step", NULL).text);
     if (sum.forward_ns > 0.01 * sum.ns)
-        tare__finding_say(out, &finding->evidence, "For %s of it models computed without training.",
-                          tare__show_time(sum.forward_ns).text);
-    static const char *const starts[] = {"between @ ", "evaluation "};
-    bool line = say_line(out, finding, of, starts, TARE__COUNT_OF(starts));
-    tare__finding_say(
-        out, &finding->advice,
-        "If %s collects data or evaluates, do it in larger batches, less often, or in other processes while "
-        "the model trains.",
-        line ? "that line" : "the code between the steps");
-    tare__finding_gain(out, finding, of, gain_outside_steps, NULL, "all of that time (Amdahl's law)");
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "outside", sum.ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "forward", sum.forward_ns / 1e9, TARE__SHOW_SECONDS);
+        tare__say_evidence(out, "For %s of it models computed without training.", tare__show_time(sum.forward_ns).text);
+    bool line = tare__say_line(out, of, "between @ ", "evaluation ", " there");
+    tare__say_advice(out,
+                     "If %s collects data or evaluates, do it in larger batches, less often, or in other processes "
+                     "while the model trains.", line ? "that line" : "the code between the steps");
+    tare__say_rank_gain(out, of, gain_outside_steps, NULL, "all of that time (Amdahl's law)");
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "outside", sum.ns / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "forward", sum.forward_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
 /* ---- steps on a GPU -------------------------------------------------------------------------- */

@@ -84,8 +84,7 @@ static bool find_growth(const curve *curve, growth *found)
     }
     found->trend = tare__trend_of(x, y, n);
     found->grown = fmin(found->trend.slope * (to - from), last->value - parts[0].least); /* at most as observed */
-    return found->trend.low > 0 && found->trend.fit >= limit(LIMIT_GROWTH_FIT) &&
-           rises_all_along(curve, from, to);
+    return found->trend.low > 0 && found->trend.fit >= limit(LIMIT_GROWTH_FIT) && rises_all_along(curve, from, to);
 }
 
 static bool worth_telling(const growth *growth)
@@ -122,60 +121,55 @@ static const tare__metric_row *who_grows(const tare__analysis *of, tare__metric 
     return most;
 }
 
-static void say_prediction(findings *out, tare__finding *finding, const growth *growth, double room)
+static void say_prediction(findings *out, const growth *growth, double room)
 {
     double left_ns = room / growth->trend.slope, seen_ns = growth->to_ns - growth->from_ns;
     if (isnan(left_ns)) {
-        tare__finding_say(out, &finding->evidence,
-                          "When memory runs out is unknown: its limit is unknown.");
+        tare__say_evidence(out, "When memory runs out is unknown: its limit is unknown.");
         return;
     }
-    tare__finding_say(out, &finding->evidence, "At this rate the remaining %s last for %s%s.",
-                      bytes(room).text, tare__show_time(left_ns).text,
-                      left_ns > limit(LIMIT_GROWTH_FURTHEST) * seen_ns ? " (extrapolated far beyond this run)"
-                                                                       : "");
-    tare__finding_figure(out, finding, "time_to_limit", left_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__say_evidence(out, "At this rate the remaining %s last for %s%s.", bytes(room).text,
+                       tare__show_time(left_ns).text,
+                       left_ns > limit(LIMIT_GROWTH_FURTHEST) * seen_ns ? " (extrapolated far beyond this run)" : "");
+    tare__say_figure(out, "time_to_limit", left_ns / 1e9, TARE__SHOW_SECONDS);
     if (left_ns <= limit(LIMIT_GROWTH_FURTHEST) * seen_ns)
-        finding->severity = TARE__CRITICAL;
+        out->now->severity = TARE__CRITICAL;
 }
 
 static void tell_growth(findings *out, const tare__analysis *of, tare__metric metric, const growth *growth)
 {
     double own_slope = NAN, rate = growth->trend.slope * 1e9;
     const tare__metric_row *who = who_grows(of, metric, &own_slope);
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    finding->from_ns = growth->from_ns;
-    finding->to_ns = growth->to_ns;
-    tare__finding_say(out, &finding->title, "Memory grows steadily by %s per second", bytes(rate).text);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_when(out, growth->from_ns, growth->to_ns);
+    tare__say_title(out, "Memory grows steadily by %s per second", bytes(rate).text);
     if (who)
-        tare__finding_say(out, &finding->evidence, "Process %llu (%s) grows by %s per second.",
-                          (unsigned long long)who->key, tare__show_name(who->label).text,
-                          bytes(own_slope * 1e9).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "%s of all processes grew by %s from %s to %s, to %s. The slope is %s per second (95 %% confidence: %s to %s; "
-        "R² %s).",
-        metric == TARE__M_RSS_ANON ? "Anonymous memory" : "Resident memory", bytes(growth->grown).text,
-        tare__show_time(growth->from_ns).text, tare__show_time(growth->to_ns).text, bytes(growth->last).text,
-        bytes(rate).text, bytes(growth->trend.low * 1e9).text, bytes(growth->trend.high * 1e9).text,
-        tare__show(growth->trend.fit, TARE__SHOW_COUNT).text);
-    say_prediction(out, finding, growth, room_left(of, growth));
-    tare__finding_say(
-        out, &finding->advice,
+        tare__say_evidence(out, "Process %llu (%s) grows by %s per second.", (unsigned long long)who->key,
+                           tare__show_name(who->label).text, bytes(own_slope * 1e9).text);
+    tare__say_evidence(out,
+                       "%s of all processes grew by %s from %s to %s, to %s. The slope is %s per second (95 %% "
+                       "confidence: %s to %s; R² %s).",
+                       metric == TARE__M_RSS_ANON ? "Anonymous memory" : "Resident memory", bytes(growth->grown).text,
+                       tare__show_time(growth->from_ns).text, tare__show_time(growth->to_ns).text,
+                       bytes(growth->last).text, bytes(rate).text, bytes(growth->trend.low * 1e9).text,
+                       bytes(growth->trend.high * 1e9).text, count(growth->trend.fit).text);
+    say_prediction(out, growth, room_left(of, growth));
+    tare__say_advice(
+        out,
         tare__imported(of, "torch")
             ? "Find what is kept from step to step: losses or outputs with their autograd graph (use .item() or "
               ".detach()), unbounded lists and caches, Python objects in DataLoader workers (use arrays). Data that is "
               "being loaded stops growing by itself."
             : "Find what is kept: unbounded lists and caches, references that are never dropped. Data that is being "
               "loaded stops growing by itself.");
-    tare__finding_say(out, &finding->gain_how, "no gain in time: a run that goes on like this runs out of memory");
-    tare__finding_figure(out, finding, "slope", rate, TARE__SHOW_BYTES_PER_S);
-    tare__finding_figure(out, finding, "slope_low", growth->trend.low * 1e9, TARE__SHOW_BYTES_PER_S);
-    tare__finding_figure(out, finding, "slope_high", growth->trend.high * 1e9, TARE__SHOW_BYTES_PER_S);
-    tare__finding_figure(out, finding, "fit", growth->trend.fit, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "grown", growth->grown, TARE__SHOW_BYTES);
+    tare__say_gain(out, NAN, "no gain in time: a run that goes on like this runs out of memory");
+    tare__say_figure(out, "slope", rate, TARE__SHOW_BYTES_PER_S);
+    tare__say_figure(out, "slope_low", growth->trend.low * 1e9, TARE__SHOW_BYTES_PER_S);
+    tare__say_figure(out, "slope_high", growth->trend.high * 1e9, TARE__SHOW_BYTES_PER_S);
+    tare__say_figure(out, "fit", growth->trend.fit, TARE__SHOW_COUNT);
+    tare__say_figure(out, "grown", growth->grown, TARE__SHOW_BYTES);
     if (who)
-        tare__finding_figure(out, finding, "pid", (double)who->key, TARE__SHOW_COUNT);
+        tare__say_figure(out, "pid", (double)who->key, TARE__SHOW_COUNT);
 }
 
 void tare__rule_memory_growth(findings *out, const tare__analysis *of)
@@ -221,33 +215,32 @@ void tare__rule_memory_high(findings *out, const tare__analysis *of)
     tare__severity severity = share > limit(LIMIT_MEMORY_CRITICAL)  ? TARE__CRITICAL
                               : share > limit(LIMIT_MEMORY_WARNING) ? TARE__WARNING
                                                                     : TARE__INFO;
-    tare__finding *finding = tare__finding_add(out, severity);
+    tare__finding_add(out, severity);
     curve curve;
     if (tare__tree_curve(of, TARE__M_RSS, &curve)) {
         stretch high = tare__curve_above(&curve, limit(LIMIT_MEMORY_INFO) * of->usage.memory_allowed_bytes);
-        tare__finding_when(finding, &high);
+        tare__say_when(out, high.from_ns, high.to_ns);
     }
-    tare__finding_say(out, &finding->title, "Memory reached %s of the available %s",
-                      tare__show(share, TARE__SHOW_SHARE).text, bytes(of->usage.memory_allowed_bytes).text);
-    tare__finding_say(out, &finding->evidence, "Up to %s was in use by %s; the limit is %s.",
-                      bytes(most.bytes).text, most.whose, bytes(of->usage.memory_allowed_bytes).text);
+    tare__say_title(out, "Memory reached %s of the available %s", percent(share).text,
+                    bytes(of->usage.memory_allowed_bytes).text);
+    tare__say_evidence(out, "Up to %s was in use by %s; the limit is %s.", bytes(most.bytes).text, most.whose,
+                       bytes(of->usage.memory_allowed_bytes).text);
     if (isfinite(most.at_ns))
-        tare__finding_say(out, &finding->evidence, "That was at %s.", tare__show_time(most.at_ns).text);
+        tare__say_evidence(out, "That was at %s.", tare__show_time(most.at_ns).text);
     if (of->usage.rss_peak_process)
-        tare__finding_say(out, &finding->evidence, "The largest process is %s with %s%s.",
-                          tare__show_name(of->usage.rss_peak_process).text,
-                          of->usage.rss_peak_at_least ? "at least " : "",
-                          bytes(of->usage.rss_peak_bytes).text);
-    tare__finding_say(
-        out, &finding->advice,
+        tare__say_evidence(out, "The largest process is %s with %s%s.",
+                           tare__show_name(of->usage.rss_peak_process).text,
+                           of->usage.rss_peak_at_least ? "at least " : "", bytes(of->usage.rss_peak_bytes).text);
+    tare__say_advice(
+        out,
         tare__imported(of, "torch")
             ? "Use a smaller batch, gradient checkpointing or fewer DataLoader workers (each holds prefetch_factor "
               "batches); map data instead of loading it; or raise the limit."
             : "Process the data in smaller parts, map files instead of loading them, or raise the limit.");
-    tare__finding_say(out, &finding->gain_how, "no gain in time: it keeps the run from being killed");
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "used", most.bytes, TARE__SHOW_BYTES);
-    tare__finding_figure(out, finding, "allowed", of->usage.memory_allowed_bytes, TARE__SHOW_BYTES);
+    tare__say_gain(out, NAN, "no gain in time: it keeps the run from being killed");
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "used", most.bytes, TARE__SHOW_BYTES);
+    tare__say_figure(out, "allowed", of->usage.memory_allowed_bytes, TARE__SHOW_BYTES);
 }
 
 void tare__rule_memory_large(findings *out, const tare__analysis *of)
@@ -255,17 +248,14 @@ void tare__rule_memory_large(findings *out, const tare__analysis *of)
     const tare__usage_table *usage = &of->usage;
     if (!isnan(usage->memory_allowed_bytes) || !(usage->rss_peak_bytes > limit(LIMIT_MEMORY_LARGE)))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "A process used %s of memory", bytes(usage->rss_peak_bytes).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "%s used up to %s. The limit of the job is unknown.",
-        usage->rss_peak_process ? tare__show_name(usage->rss_peak_process).text : "The largest process",
-        bytes(usage->rss_peak_bytes).text);
-    tare__finding_say(out, &finding->advice,
-                      "Process the data in smaller parts, or map files instead of loading them.");
-    tare__finding_say(out, &finding->gain_how, "no gain in time");
-    tare__finding_figure(out, finding, "used", usage->rss_peak_bytes, TARE__SHOW_BYTES);
+    tare__finding_add(out, TARE__INFO);
+    tare__say_title(out, "A process used %s of memory", bytes(usage->rss_peak_bytes).text);
+    tare__say_evidence(out, "%s used up to %s. The limit of the job is unknown.",
+                       usage->rss_peak_process ? tare__show_name(usage->rss_peak_process).text : "The largest process",
+                       bytes(usage->rss_peak_bytes).text);
+    tare__say_advice(out, "Process the data in smaller parts, or map files instead of loading them.");
+    tare__say_gain(out, NAN, "no gain in time");
+    tare__say_figure(out, "used", usage->rss_peak_bytes, TARE__SHOW_BYTES);
 }
 
 /* ---- swap ------------------------------------------------------------------------------------ */
@@ -275,42 +265,33 @@ static double total_of(const tare__analysis *of, tare__metric metric)
     return row ? row->total : NAN;
 }
 
-static void tell_swap(findings *out, const tare__analysis *of, double own, double in, double away,
-                      const stretch *when)
+static void tell_swap(findings *out, const tare__analysis *of, double own, double in, double away, const stretch *when)
 {
     double rate = in / of->run.elapsed_ns * 1e9, waits = tare__pressure_of(of, TARE__M_PRESSURE_MEMORY);
     bool ours = own >= limit(LIMIT_SWAPPED);
-    tare__finding *finding = tare__finding_add(out, !ours                             ? TARE__INFO
-                                                    : rate >= limit(LIMIT_SWAP_HEAVY) ? TARE__CRITICAL
-                                                                                      : TARE__WARNING);
+    tare__finding_add(out, !ours ? TARE__INFO : rate >= limit(LIMIT_SWAP_HEAVY) ? TARE__CRITICAL : TARE__WARNING);
     if (ours)
-        tare__finding_say(out, &finding->title, "%s of its memory was swapped out", bytes(own).text);
+        tare__say_title(out, "%s of its memory was swapped out", bytes(own).text);
     else
-        tare__finding_say(out, &finding->title, "The machine swapped %s during the run", bytes(in + away).text);
+        tare__say_title(out, "The machine swapped %s during the run", bytes(in + away).text);
     if (isfinite(own))
-        tare__finding_say(out, &finding->evidence, "Up to %s of the job's memory was swapped out.",
-                          bytes(own).text);
+        tare__say_evidence(out, "Up to %s of the job's memory was swapped out.", bytes(own).text);
     if (isfinite(in) && isfinite(away))
-        tare__finding_say(out, &finding->evidence, "The machine swapped %s in and %s out.", bytes(in).text,
-                          bytes(away).text);
-    tare__finding_when(finding, when);
-    tare__finding_say(
-        out, &finding->advice,
+        tare__say_evidence(out, "The machine swapped %s in and %s out.", bytes(in).text, bytes(away).text);
+    tare__say_when(out, when->from_ns, when->to_ns);
+    tare__say_advice(
+        out,
         ours ? "Use less memory (smaller batches, fewer processes) or more RAM; more swap does not help."
              : "Other processes caused it: run the job where more memory is free.");
-    if (ours && isfinite(waits)) {
-        finding->gain = fmin(waits, 1);
-        tare__finding_say(out, &finding->gain_how,
-                          "some task waited for memory for %s of the time (pressure)",
-                          tare__show(waits, TARE__SHOW_SHARE).text);
-    } else {
-        tare__finding_say(out, &finding->gain_how,
-                          ours ? "not predicted: how long tasks waited for memory is unavailable"
-                               : "not predicted: it is not the job's memory");
-    }
-    tare__finding_figure(out, finding, "swapped", own, TARE__SHOW_BYTES);
-    tare__finding_figure(out, finding, "swapped_in", in, TARE__SHOW_BYTES);
-    tare__finding_figure(out, finding, "swapped_out", away, TARE__SHOW_BYTES);
+    if (ours && isfinite(waits))
+        tare__say_gain(out, fmin(waits, 1), "some task waited for memory for %s of the time (pressure)",
+                       percent(waits).text);
+    else
+        tare__say_gain(out, NAN, ours ? "not predicted: how long tasks waited for memory is unavailable"
+                                      : "not predicted: it is not the job's memory");
+    tare__say_figure(out, "swapped", own, TARE__SHOW_BYTES);
+    tare__say_figure(out, "swapped_in", in, TARE__SHOW_BYTES);
+    tare__say_figure(out, "swapped_out", away, TARE__SHOW_BYTES);
 }
 
 void tare__rule_swap(findings *out, const tare__analysis *of)

@@ -18,21 +18,19 @@ static size_t files_of(const tare__analysis *of, const char *key, const char **l
     return n;
 }
 
-static void say_where(findings *out, tare__finding *finding, const tare__analysis *of)
+static void say_where(findings *out, const tare__analysis *of)
 {
     const char *path = NULL, *read_path = NULL;
     size_t wrote = files_of(of, TARE__FACT_PROFILER_WROTE, &path),
            read = files_of(of, TARE__FACT_PROFILER_READ, &read_path);
     if (wrote == 0)
-        tare__finding_say(out, &finding->evidence,
-                          "It wrote no trace that could be read: operators of that time are only in its own tables.");
+        tare__say_evidence(out,
+                           "It wrote no trace that could be read: operators of that time are only in its own tables.");
     else if (read == 0)
-        tare__finding_say(out, &finding->evidence,
-                          "Operators of that time are in what it wrote, not in this trace: %s.", path);
+        tare__say_evidence(out, "Operators of that time are in what it wrote, not in this trace: %s.", path);
     else
-        tare__finding_say(out, &finding->evidence,
-                          "Operators of that time are taken from what it wrote: %s%s.", read_path,
-                          read > 1 ? " and others" : "");
+        tare__say_evidence(out, "Operators of that time are taken from what it wrote: %s%s.", read_path,
+                           read > 1 ? " and others" : "");
 }
 
 void tare__rule_own_profiler(findings *out, const tare__analysis *of)
@@ -41,16 +39,13 @@ void tare__rule_own_profiler(findings *out, const tare__analysis *of)
     if (!tare__fact_sum(of, "torch.profiler.seconds", &active))
         return;
     double seconds = active.mean * (double)active.count;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "The program's own torch.profiler was active for %s",
-                      tare__show_time(seconds * 1e9).text);
-    tare__finding_say(out, &finding->evidence,
-                      "It was active %s time%s; Tare recorded no operators meanwhile.",
-                      tare__show((double)active.count, TARE__SHOW_COUNT).text, active.count == 1 ? "" : "s");
-    say_where(out, finding, of);
-    tare__finding_say(out, &finding->advice,
-                      "Profiled steps are slower: disable it when you compare times.");
-    tare__finding_say(out, &finding->gain_how, "not predicted: its overhead depends on its settings");
-    tare__finding_figure(out, finding, "at_work", seconds, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "times", (double)active.count, TARE__SHOW_COUNT);
+    tare__finding_add(out, TARE__INFO);
+    tare__say_title(out, "The program's own torch.profiler was active for %s", tare__show_time(seconds * 1e9).text);
+    tare__say_evidence(out, "It was active %s time%s; Tare recorded no operators meanwhile.",
+                       tare__show((double)active.count, TARE__SHOW_COUNT).text, active.count == 1 ? "" : "s");
+    say_where(out, of);
+    tare__say_advice(out, "Profiled steps are slower: disable it when you compare times.");
+    tare__say_gain(out, NAN, "not predicted: its overhead depends on its settings");
+    tare__say_figure(out, "at_work", seconds, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "times", (double)active.count, TARE__SHOW_COUNT);
 }

@@ -109,19 +109,16 @@ double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void
     return fmin(largest, 1);
 }
 
-void tare__finding_gain(findings *out, tare__finding *finding, const tare__analysis *of, rank_gain *gain,
-                        const void *context, const char *how)
+void tare__say_rank_gain(findings *out, const tare__analysis *of, rank_gain *gain, const void *context, const char *how)
 {
     const tare__analysis *most;
-    finding->gain = tare__gain_of_ranks(of, gain, context, &most);
-    out->failed |= of->n_ranks && isnan(finding->gain); /* out of memory */
-    tare__finding_say(out, &finding->gain_how, "%s", how);
+    double bound = tare__gain_of_ranks(of, gain, context, &most);
+    out->failed |= of->n_ranks && isnan(bound); /* out of memory */
+    tare__say_gain(out, bound, "%s", how);
     if (most && most->processes->has_rank)
-        tare__finding_say(out, &finding->gain_how, "(of rank %llu, which has most of it)",
-                          (unsigned long long)most->processes->rank);
+        tare__say_gain(out, NAN, "(of rank %llu, which has most of it)", (unsigned long long)most->processes->rank);
     else if (most)
-        tare__finding_say(out, &finding->gain_how, "(of process %lld, which has most of it)",
-                          (long long)most->processes->pid);
+        tare__say_gain(out, NAN, "(of process %lld, which has most of it)", (long long)most->processes->pid);
 }
 
 /* ---- the slowest ----------------------------------------------------------------------------- */
@@ -220,21 +217,20 @@ void tare__rule_straggler(findings *out, const tare__analysis *of)
     if (!(own > limit(LIMIT_STRAGGLER) * others) ||
         !(lost > limit(LIMIT_STRAGGLER_LOST) * slowest->steps_ns / (double)slowest->steps))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Rank %llu keeps the others waiting: %s of its own in a step, theirs %s",
-                      (unsigned long long)slowest->rank, tare__show_time(own).text, tare__show_time(others).text);
-    tare__finding_say(out, &finding->evidence,
-                      "Outside of the backward pass, in which ranks wait for each other, process %lld took %s a step "
-                      "on average over %s steps; the median of the other ranks is %s.",
-                      (long long)slowest->pid, tare__show_time(own).text,
-                      tare__show((double)slowest->steps, TARE__SHOW_COUNT).text, tare__show_time(others).text);
-    tare__finding_say(out, &finding->advice,
-                      "tare report --by process shows its phases beside the others'. Give each rank as much data, "
-                      "and as long samples; look for others on its cores or its disk.");
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "Rank %llu keeps the others waiting: %s of its own in a step, theirs %s",
+                    (unsigned long long)slowest->rank, tare__show_time(own).text, tare__show_time(others).text);
+    tare__say_evidence(out,
+                       "Outside of the backward pass, in which ranks wait for each other, process %lld took %s a step "
+                       "on average over %s steps; the median of the other ranks is %s.", (long long)slowest->pid,
+                       tare__show_time(own).text, tare__show((double)slowest->steps, TARE__SHOW_COUNT).text,
+                       tare__show_time(others).text);
+    tare__say_advice(out,
+                     "tare report --by process shows its phases beside the others'. Give each rank as much data, and "
+                     "as long samples; look for others on its cores or its disk.");
     double saved = fmax(fmin((1 + COLD) * lost, own) * (double)slowest->steps, saved_ns(of, slowest));
-    finding->gain = fmin(saved / of->run.elapsed_ns, 1);
-    tare__finding_say(out, &finding->gain_how, "if it were as fast as the others");
-    tare__finding_figure(out, finding, "own", own / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "others", others / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "rank", (double)slowest->rank, TARE__SHOW_COUNT);
+    tare__say_gain(out, fmin(saved / of->run.elapsed_ns, 1), "if it were as fast as the others");
+    tare__say_figure(out, "own", own / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "others", others / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "rank", (double)slowest->rank, TARE__SHOW_COUNT);
 }

@@ -30,40 +30,37 @@ static double last_half_ns(const tare__metric_row *row)
     return row->max_at_ns - from;
 }
 
-static void say_who_grew(findings *out, tare__finding *finding, const tare__analysis *of)
+static void say_who_grew(findings *out, const tare__analysis *of)
 {
     const tare__metric_row *who = who_grew(of);
     if (!who)
         return;
     double half_ns = last_half_ns(who), rate = (who->max - who->first) / 2 / (half_ns / 1e9);
-    tare__finding_say(out, &finding->evidence, "Process %llu (%s) grew from %s at %s to %s at %s",
-                      (unsigned long long)who->key, tare__show_name(who->label).text, bytes(who->first).text,
-                      tare__show_time(who->from_ns).text, bytes(who->max).text,
-                      tare__show_time(who->max_at_ns).text);
+    tare__say_evidence(out, "Process %llu (%s) grew from %s at %s to %s at %s", (unsigned long long)who->key,
+                       tare__show_name(who->label).text, bytes(who->first).text, tare__show_time(who->from_ns).text,
+                       bytes(who->max).text, tare__show_time(who->max_at_ns).text);
     if (half_ns > 0)
-        tare__finding_say(out, &finding->evidence, "(half of that in the last %s: %s a second);",
-                          tare__show_time(half_ns).text, bytes(rate).text);
-    tare__finding_say(out, &finding->evidence, "it was last seen at %s.", tare__show_time(who->to_ns).text);
-    finding->from_ns = who->from_ns;
-    finding->to_ns = who->to_ns;
-    tare__finding_figure(out, finding, "pid", (double)who->key, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "first", who->first, TARE__SHOW_BYTES);
-    tare__finding_figure(out, finding, "last", who->last, TARE__SHOW_BYTES);
-    tare__finding_figure(out, finding, "largest", who->max, TARE__SHOW_BYTES);
+        tare__say_evidence(out, "(half of that in the last %s: %s a second);", tare__show_time(half_ns).text,
+                           bytes(rate).text);
+    tare__say_evidence(out, "it was last seen at %s.", tare__show_time(who->to_ns).text);
+    tare__say_when(out, who->from_ns, who->to_ns);
+    tare__say_figure(out, "pid", (double)who->key, TARE__SHOW_COUNT);
+    tare__say_figure(out, "first", who->first, TARE__SHOW_BYTES);
+    tare__say_figure(out, "last", who->last, TARE__SHOW_BYTES);
+    tare__say_figure(out, "largest", who->max, TARE__SHOW_BYTES);
     if (half_ns > 0)
-        tare__finding_figure(out, finding, "rate", rate, TARE__SHOW_BYTES_PER_S);
+        tare__say_figure(out, "rate", rate, TARE__SHOW_BYTES_PER_S);
 }
 
 /* Spans that never ended show where it was. */
-static void say_open_span(findings *out, tare__finding *finding, const tare__analysis *of)
+static void say_open_span(findings *out, const tare__analysis *of)
 {
     const tare__span_row *inner = NULL;
     for (size_t i = 0; i < of->n_spans; i++)
         if (of->spans[i].still_open && (!inner || of->spans[i].depth > inner->depth))
             inner = &of->spans[i];
     if (inner)
-        tare__finding_say(out, &finding->evidence, "The innermost span open then was %s.",
-                          tare__show_name(inner->name).text);
+        tare__say_evidence(out, "The innermost span open then was %s.", tare__show_name(inner->name).text);
 }
 
 /* Memory held by processes: the page cache regularly fills a container to its limit. */
@@ -81,25 +78,22 @@ void tare__rule_killed(findings *out, const tare__analysis *of)
     bool at_limit = of->run.signal == SIGKILL && used >= limit(LIMIT_KILLED_AT) * allowed;
     if (!of->run.oom_killed && !at_limit)
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__CRITICAL);
+    tare__finding_add(out, TARE__CRITICAL);
     if (isfinite(allowed))
-        tare__finding_say(out, &finding->title, "Killed: out of memory at its limit of %s",
-                          bytes(allowed).text);
+        tare__say_title(out, "Killed: out of memory at its limit of %s", bytes(allowed).text);
     else
-        tare__finding_say(out, &finding->title, "Killed: out of memory after %s",
-                          tare__show_time(of->run.elapsed_ns).text);
-    say_who_grew(out, finding, of);
+        tare__say_title(out, "Killed: out of memory after %s", tare__show_time(of->run.elapsed_ns).text);
+    say_who_grew(out, of);
     if (used <= allowed)
-        tare__finding_say(out, &finding->evidence, "Up to %s was sampled; the limit is %s.",
-                          bytes(used).text, bytes(allowed).text);
-    tare__finding_say(out, &finding->evidence, "%s",
+        tare__say_evidence(out, "Up to %s was sampled; the limit is %s.", bytes(used).text, bytes(allowed).text);
+    tare__say_evidence(out, "%s",
                       of->run.oom_killed
                           ? "The kernel's OOM killer ended a process of the job."
                           : "It was killed by SIGKILL with its memory at the limit; the kernel's OOM count is "
                             "unavailable.");
-    say_open_span(out, finding, of);
-    tare__finding_say(
-        out, &finding->advice,
+    say_open_span(out, of);
+    tare__say_advice(
+        out,
         tare__imported(of, "torch")
             ? "If it grew steadily, find what is kept from step to step: losses or outputs with their autograd graph "
               "(use "
@@ -110,9 +104,9 @@ void tare__rule_killed(findings *out, const tare__analysis *of)
               "data "
               "in smaller parts, or map files. Or raise the limit (docker --memory, Kubernetes "
               "resources.limits.memory).");
-    tare__finding_say(out, &finding->gain_how, "no gain in time: without it the run does not finish");
-    tare__finding_figure(out, finding, "used", used, TARE__SHOW_BYTES);
-    tare__finding_figure(out, finding, "allowed", allowed, TARE__SHOW_BYTES);
+    tare__say_gain(out, NAN, "no gain in time: without it the run does not finish");
+    tare__say_figure(out, "used", used, TARE__SHOW_BYTES);
+    tare__say_figure(out, "allowed", allowed, TARE__SHOW_BYTES);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -142,36 +136,34 @@ void tare__rule_ended_by_signal(findings *out, const tare__analysis *of)
     int number = of->run.signal;
     if (number <= 0)
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
+    tare__finding_add(out, TARE__INFO);
     const char *name = NULL, *meaning = "See the last lines of its output.";
     for (size_t i = 0; i < TARE__COUNT_OF(signals); i++)
         if (signals[i].number == number) {
             name = signals[i].name;
             meaning = signals[i].meaning;
         }
-    tare__finding_say(out, &finding->title, "Ended by signal %d%s%s%s after %s", number, name ? " (" : "",
-                      name ? name : "", name ? ")" : "", tare__show_time(of->run.elapsed_ns).text);
-    tare__finding_say(out, &finding->evidence, "The program did not end by itself: signal %d ended it at %s.",
-                      number, tare__show_time(of->run.elapsed_ns).text);
-    say_open_span(out, finding, of);
-    tare__finding_say(out, &finding->advice, "%s", meaning);
-    tare__finding_say(out, &finding->gain_how, "no gain in time");
-    tare__finding_figure(out, finding, "signal", number, TARE__SHOW_COUNT);
+    tare__say_title(out, "Ended by signal %d%s%s%s after %s", number, name ? " (" : "", name ? name : "",
+                    name ? ")" : "", tare__show_time(of->run.elapsed_ns).text);
+    tare__say_evidence(out, "The program did not end by itself: signal %d ended it at %s.", number,
+                       tare__show_time(of->run.elapsed_ns).text);
+    say_open_span(out, of);
+    tare__say_advice(out, "%s", meaning);
+    tare__say_gain(out, NAN, "no gain in time");
+    tare__say_figure(out, "signal", number, TARE__SHOW_COUNT);
 }
 
 void tare__rule_exit_status(findings *out, const tare__analysis *of)
 {
     if (of->run.status <= 0)
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "Ended with exit status %d", of->run.status);
-    tare__finding_say(out, &finding->evidence,
-                      "The program returned %d after %s; 0 means success.", of->run.status,
-                      tare__show_time(of->run.elapsed_ns).text);
-    tare__finding_say(out, &finding->advice,
-                      "See the last lines of its output. Figures cover the run up to its end.");
-    tare__finding_say(out, &finding->gain_how, "no gain in time");
-    tare__finding_figure(out, finding, "status", of->run.status, TARE__SHOW_COUNT);
+    tare__finding_add(out, TARE__INFO);
+    tare__say_title(out, "Ended with exit status %d", of->run.status);
+    tare__say_evidence(out, "The program returned %d after %s; 0 means success.", of->run.status,
+                       tare__show_time(of->run.elapsed_ns).text);
+    tare__say_advice(out, "See the last lines of its output. Figures cover the run up to its end.");
+    tare__say_gain(out, NAN, "no gain in time");
+    tare__say_figure(out, "status", of->run.status, TARE__SHOW_COUNT);
 }
 
 /* ---- missing data ---------------------------------------------------------------------------- */
@@ -180,18 +172,15 @@ void tare__rule_dropped(findings *out, const tare__analysis *of)
     double dropped = (double)of->run.dropped_spans, share = dropped / (dropped + (double)of->run.spans);
     if (!of->run.dropped_spans)
         return;
-    tare__finding *finding =
-        tare__finding_add(out, share > limit(LIMIT_DROPPED_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
-    tare__finding_say(out, &finding->title, "%s dropped (%s): figures of spans are too small",
-                      tare__show_counted(dropped, "span was", "spans were").text,
-                      tare__show(share, TARE__SHOW_SHARE).text);
-    tare__finding_say(out, &finding->evidence, "%s recorded; %s dropped because the buffer was full.",
-                      tare__show_counted((double)of->run.spans, "span was", "spans were").text,
-                      tare__show_counted(dropped, "was", "were").text);
-    tare__finding_say(
-        out, &finding->advice,
-        "Use a larger buffer (tare run --buffer-size 64M), or aggregate spans for what is called very often.");
-    tare__finding_say(out, &finding->gain_how, "no gain in time: it makes the other figures complete");
-    tare__finding_figure(out, finding, "dropped", dropped, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+    tare__finding_add(out, share > limit(LIMIT_DROPPED_CRITICAL) ? TARE__CRITICAL : TARE__WARNING);
+    tare__say_title(out, "%s dropped (%s): figures of spans are too small",
+                    tare__show_counted(dropped, "span was", "spans were").text, percent(share).text);
+    tare__say_evidence(out, "%s recorded; %s dropped because the buffer was full.",
+                       tare__show_counted((double)of->run.spans, "span was", "spans were").text,
+                       tare__show_counted(dropped, "was", "were").text);
+    tare__say_advice(
+        out, "Use a larger buffer (tare run --buffer-size 64M), or aggregate spans for what is called very often.");
+    tare__say_gain(out, NAN, "no gain in time: it makes the other figures complete");
+    tare__say_figure(out, "dropped", dropped, TARE__SHOW_COUNT);
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
 }

@@ -182,36 +182,30 @@ void tare__rule_loading(findings *out, const tare__analysis *of)
     /* Without steps, most of a loop may be outside of all spans. */
     if (!has_steps(of) && !(lost_ns > limit(LIMIT_LOADING) * of->run.elapsed_ns))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
+    tare__finding_add(out, TARE__WARNING);
     bool steps = time.steps_ns > 0;
-    tare__finding_say(out, &finding->title, "Data loading takes %s of %s", percent(share).text,
-                      steps ? "step time" : "span time");
-    tare__finding_say(
-        out, &finding->evidence, "%s was spent in spans that load data (most of it in %s), of %s in %s.",
-        tare__show_time(lost_ns).text, tare__show_name(time.name ? time.name : "").text,
+    tare__say_title(out, "Data loading takes %s of %s", percent(share).text, steps ? "step time" : "span time");
+    tare__say_evidence(
+        out, "%s was spent in spans that load data (most of it in %s), of %s in %s.", tare__show_time(lost_ns).text,
+        tare__show_name(time.name ? time.name : "").text,
         tare__show_time(steps ? time.steps_ns + lost_ns - fmin(lost_ns, time.inside_ns) : time.top_ns).text,
         steps ? "steps and the loading between them" : "all spans");
     int workers = (int)fmax(2, fmin(of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 2, 8));
     if (tare__imported(of, "torch"))
-        tare__finding_say(
-            out, &finding->advice,
-            "Load while the model computes: DataLoader(num_workers=%d, persistent_workers=True); decode and "
-            "augment ahead of time; store the data in few large files.",
-            workers);
+        tare__say_advice(out,
+                         "Load while the model computes: DataLoader(num_workers=%d, persistent_workers=True); decode "
+                         "and augment ahead of time; store the data in few large files.", workers);
     else
-        tare__finding_say(out, &finding->advice,
-                          "Load the next data while the program computes: %d background workers with a queue of a few "
-                          "batches; decode ahead of time; store the data in few large files.",
-                          workers);
+        tare__say_advice(out,
+                         "Load the next data while the program computes: %d background workers with a queue of a few "
+                         "batches; decode ahead of time; store the data in few large files.", workers);
     char how[160];
-    snprintf(
-        how, sizeof how,
-        "with %d workers that load in the background an iteration takes the longer of its compute and of its loading "
-        "divided by them",
-        workers);
-    tare__finding_gain(out, finding, of, gain_of_loading, &workers, how);
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "loading", lost_ns / 1e9, TARE__SHOW_SECONDS);
+    snprintf(how, sizeof how,
+             "with %d workers that load in the background an iteration takes the longer of its compute and of its "
+             "loading divided by them", workers);
+    tare__say_rank_gain(out, of, gain_of_loading, &workers, how);
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "loading", lost_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
 static double gain_of_compute(const tare__analysis *rank, const void *context)
@@ -221,15 +215,15 @@ static double gain_of_compute(const tare__analysis *rank, const void *context)
 }
 
 /* Ranks end the backward pass together: the additional time of one rank there is waiting, which remains. */
-static void without_waiting(findings *out, tare__finding *finding, const tare__analysis *of)
+static void without_waiting(findings *out, const tare__analysis *of)
 {
     double least = of->n_ranks ? tare__least_backward_ns(of) / of->run.elapsed_ns : NAN;
-    if (!(least < finding->gain))
+    if (!(least < out->now->gain))
         return;
-    finding->gain = least;
-    finding->gain_how = "";
-    tare__finding_say(out, &finding->gain_how,
-                      "all of its time in the rank with the least of it (Amdahl's law): the other ranks wait in it");
+    out->now->gain = least;
+    out->now->gain_how = "";
+    tare__say_gain(out, NAN,
+                   "all of its time in the rank with the least of it (Amdahl's law): the other ranks wait in it");
 }
 
 /* Host time of asynchronous work is not its duration: not applicable if a GPU was used. */
@@ -242,19 +236,18 @@ static void check_compute(findings *out, const tare__analysis *of, phase phase, 
     double share = compute_share(&time), spent = time.steps_ns > 0 ? time.inside_ns : time.outside_ns;
     if (!(share > limit(which)))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "The %s pass takes %s of %s", what, percent(share).text,
-                      time.steps_ns > 0 ? "step time" : "span time");
-    tare__finding_say(out, &finding->evidence,
-                      "%s was spent in spans of the %s pass (most of it in %s), of %s.",
-                      tare__show_time(spent).text, what, tare__show_name(time.name ? time.name : "").text,
-                      tare__show_time(time.steps_ns > 0 ? time.steps_ns : time.top_ns).text);
-    tare__finding_say(out, &finding->advice, "%s", advice);
-    tare__finding_gain(out, finding, of, gain_of_compute, &phase, "all of its time (Amdahl's law)");
+    tare__finding_add(out, TARE__INFO);
+    tare__say_title(out, "The %s pass takes %s of %s", what, percent(share).text,
+                    time.steps_ns > 0 ? "step time" : "span time");
+    tare__say_evidence(out, "%s was spent in spans of the %s pass (most of it in %s), of %s.",
+                       tare__show_time(spent).text, what, tare__show_name(time.name ? time.name : "").text,
+                       tare__show_time(time.steps_ns > 0 ? time.steps_ns : time.top_ns).text);
+    tare__say_advice(out, "%s", advice);
+    tare__say_rank_gain(out, of, gain_of_compute, &phase, "all of its time (Amdahl's law)");
     if (phase == BACKWARD)
-        without_waiting(out, finding, of);
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "spent", spent / 1e9, TARE__SHOW_SECONDS);
+        without_waiting(out, of);
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "spent", spent / 1e9, TARE__SHOW_SECONDS);
 }
 
 void tare__rule_forward(findings *out, const tare__analysis *of)
@@ -266,10 +259,9 @@ void tare__rule_forward(findings *out, const tare__analysis *of)
 
 void tare__rule_backward(findings *out, const tare__analysis *of)
 {
-    check_compute(
-        out, of, BACKWARD, LIMIT_BACKWARD, "backward",
-        "It usually takes twice the forward pass. To make it cheaper, try mixed precision, or freeze layers that need "
-        "no training.");
+    check_compute(out, of, BACKWARD, LIMIT_BACKWARD, "backward",
+                  "It usually takes twice the forward pass. To make it cheaper, try mixed precision, or freeze "
+                  "layers that need no training.");
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -368,37 +360,32 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
     double share = all->self_ns[id] / all->all_ns;
     const char *name = tare__intern_text(all->names, id, NULL);
     bool frame = all->kinds[id] == TARE_KIND_STEP || all->kinds[id] == TARE_KIND_EPOCH;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO); /* not a fault: one operation is always the largest */
-    tare__finding_say(out, &finding->title, "%s accounts for %s of %s (self)", tare__show_name(name).text,
-                      percent(share).text, of->n_steps || of->n_epochs ? "step time" : "span time");
-    tare__finding_say(out, &finding->evidence,
-                      "Its self time, without the spans inside it, is %s of %s in all spans%s (calls: %s).",
-                      tare__show_time(all->self_ns[id]).text, tare__show_time(all->all_ns).text,
-                      of->n_steps || of->n_epochs ? " of steps and epochs" : "",
-                      tare__show((double)all->calls[id], TARE__SHOW_COUNT).text);
+    tare__finding_add(out, TARE__INFO); /* not a fault: one operation is always the largest */
+    tare__say_title(out, "%s accounts for %s of %s (self)", tare__show_name(name).text, percent(share).text,
+                    of->n_steps || of->n_epochs ? "step time" : "span time");
+    tare__say_evidence(out, "Its self time, without the spans inside it, is %s of %s in all spans%s (calls: %s).",
+                       tare__show_time(all->self_ns[id]).text, tare__show_time(all->all_ns).text,
+                       of->n_steps || of->n_epochs ? " of steps and epochs" : "",
+                       tare__show((double)all->calls[id], TARE__SHOW_COUNT).text);
     if (tare__any_gpu_used(of))
-        tare__finding_say(out, &finding->evidence,
-                          "This is host time; work that it launched on a GPU is not in it.");
+        tare__say_evidence(out, "This is host time; work that it launched on a GPU is not in it.");
     if (frame)
-        tare__finding_say(
-            out, &finding->advice,
-            "This time is in no span inside it: put spans around its parts to see which take it.");
+        tare__say_advice(out, "This time is in no span inside it: put spans around its parts to see which take it.");
     else
-        tare__finding_say(out, &finding->advice,
-                          "Optimize this first: do it less often, ahead of time, in larger batches or in the "
-                          "background. Spans inside "
-                          "it show which part takes the time.");
+        tare__say_advice(out,
+                         "Optimize this first: do it less often, ahead of time, in larger batches or in the "
+                         "background. Spans inside it show which part takes the time.");
     if (frame)
-        tare__finding_say(out, &finding->gain_how, "not predicted: no span tells what this time is spent on");
+        tare__say_gain(out, NAN, "not predicted: no span tells what this time is spent on");
     else if (tare__any_gpu_used(of) && phase_of(name, all->kinds[id]) != LOADING)
-        tare__finding_say(out, &finding->gain_how, "not predicted: work that it launched on a GPU is not in its time");
+        tare__say_gain(out, NAN, "not predicted: work that it launched on a GPU is not in its time");
     else
-        tare__finding_gain(out, finding, of, gain_of_operation, name, "all of its self time (Amdahl's law)");
+        tare__say_rank_gain(out, of, gain_of_operation, name, "all of its self time (Amdahl's law)");
     if (!frame && phase_of(name, all->kinds[id]) == BACKWARD)
-        without_waiting(out, finding, of);
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "self", all->self_ns[id] / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "calls", (double)all->calls[id], TARE__SHOW_COUNT);
+        without_waiting(out, of);
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "self", all->self_ns[id] / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "calls", (double)all->calls[id], TARE__SHOW_COUNT);
 }
 
 /* Runs after the rules of the phases, whose findings it does not repeat. Needs at least two names to compare. */

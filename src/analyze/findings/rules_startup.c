@@ -75,13 +75,12 @@ static void parts_of(const tare__phase_table *phases, part parts[PARTS])
     }
 }
 
-static void say_imports(findings *out, tare__finding *finding, const tare__phase_table *phases)
+static void say_imports(findings *out, const tare__phase_table *phases)
 {
     for (size_t i = 0; i < phases->n_imports && i < 3; i++)
         if (phases->imports[i].total_ns > 0.05 * phases->imports_ns)
-            tare__finding_say(out, &finding->evidence, "Importing %s took %s.",
-                              tare__show_name(phases->imports[i].module).text,
-                              tare__show_time(phases->imports[i].total_ns).text);
+            tare__say_evidence(out, "Importing %s took %s.", tare__show_name(phases->imports[i].module).text,
+                               tare__show_time(phases->imports[i].total_ns).text);
 }
 
 void tare__rule_startup(findings *out, const tare__analysis *of)
@@ -92,29 +91,26 @@ void tare__rule_startup(findings *out, const tare__analysis *of)
     if (!(share >= limit(LIMIT_STARTUP_OF_RUN)) || !(startup >= limit(LIMIT_STARTUP_SHORTEST)))
         return;
     parts_of(phases, parts);
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    finding->from_ns = phases->startup.from_ns;
-    finding->to_ns = phases->startup.to_ns;
-    tare__finding_say(out, &finding->title, "Startup takes %s of the run, mostly %s", percent(share).text,
-                      parts[0].name);
-    tare__finding_say(out, &finding->evidence, "Startup took %s of %s (%s):", tare__show_time(startup).text,
-                      tare__show_time(of->run.elapsed_ns).text, phases->startup.how);
+    tare__finding_add(out, TARE__INFO);
+    tare__say_when(out, phases->startup.from_ns, phases->startup.to_ns);
+    tare__say_title(out, "Startup takes %s of the run, mostly %s", percent(share).text, parts[0].name);
+    tare__say_evidence(out, "Startup took %s of %s (%s):", tare__show_time(startup).text,
+                       tare__show_time(of->run.elapsed_ns).text, phases->startup.how);
     char list[256] = "";
     for (size_t i = 0, length = 0; i < PARTS && parts[i].ns > 0.02 * startup && length < sizeof list; i++)
         length += (size_t)snprintf(list + length, sizeof list - length, "%s%s %s", i ? ", " : "", parts[i].name,
                                    tare__show_time(parts[i].ns).text);
-    tare__finding_say(out, &finding->evidence, "%s.", list);
-    say_imports(out, finding, phases);
+    tare__say_evidence(out, "%s.", list);
+    say_imports(out, phases);
     if (phases->compile_ns > 0.02 * startup)
-        tare__finding_say(out, &finding->evidence, "torch.compile took %s.", tare__show_time(phases->compile_ns).text);
-    tare__finding_say(out, &finding->advice, "%s", parts[0].advice);
-    tare__finding_say(out, &finding->advice,
-                      "Startup is paid once a run: to measure the work itself, let the program run longer.");
-    tare__finding_say(out, &finding->gain_how, "not predicted: gains are shares of steady-state time");
-    tare__finding_figure(out, finding, "startup", startup / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "interpreter", phases->interpreter_ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "imports", phases->imports_ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "preparation", phases->preparation_ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "warm_up", phases->warm_up_ns / 1e9, TARE__SHOW_SECONDS);
+        tare__say_evidence(out, "torch.compile took %s.", tare__show_time(phases->compile_ns).text);
+    tare__say_advice(out, "%s", parts[0].advice);
+    tare__say_advice(out, "Startup is paid once a run: to measure the work itself, let the program run longer.");
+    tare__say_gain(out, NAN, "not predicted: gains are shares of steady-state time");
+    tare__say_figure(out, "startup", startup / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "interpreter", phases->interpreter_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "imports", phases->imports_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "preparation", phases->preparation_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "warm_up", phases->warm_up_ns / 1e9, TARE__SHOW_SECONDS);
 }

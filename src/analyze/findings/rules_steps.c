@@ -12,34 +12,29 @@
 static void tell_first(findings *out, const tare__analysis *of, const tare__step_row *row)
 {
     double cost = row->first_ns - row->rest_p50_ns, of_run = cost / of->run.elapsed_ns;
-    tare__finding *finding =
-        tare__finding_add(out, of_run > limit(LIMIT_FIRST_STEP_OF_RUN) ? TARE__WARNING : TARE__INFO);
-    tare__finding_say(out, &finding->title, "The first %s took %s, %s times the median of the others",
-                      tare__show_name(row->name).text, tare__show_time(row->first_ns).text,
-                      tare__show(row->first_ns / row->rest_p50_ns, TARE__SHOW_COUNT).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "The first took %s; the median of the other %s is %s. It cost %s more.",
-        tare__show_time(row->first_ns).text, tare__show((double)row->timed - row->first_timed, TARE__SHOW_COUNT).text,
-        tare__show_time(row->rest_p50_ns).text, tare__show_time(cost).text);
+    tare__finding_add(out, of_run > limit(LIMIT_FIRST_STEP_OF_RUN) ? TARE__WARNING : TARE__INFO);
+    tare__say_title(out, "The first %s took %s, %s times the median of the others", tare__show_name(row->name).text,
+                    tare__show_time(row->first_ns).text, count(row->first_ns / row->rest_p50_ns).text);
+    tare__say_evidence(out, "The first took %s; the median of the other %s is %s. It cost %s more.",
+                       tare__show_time(row->first_ns).text,
+                       tare__show((double)row->timed - row->first_timed, TARE__SHOW_COUNT).text,
+                       tare__show_time(row->rest_p50_ns).text, tare__show_time(cost).text);
     for (size_t i = 0; i < row->n_slowest; i++) {
         if (row->slowest[i].duration_ns != row->first_ns)
             continue;
-        finding->from_ns = row->slowest[i].start_at_ns;
-        finding->to_ns = finding->from_ns + row->first_ns;
+        tare__say_when(out, row->slowest[i].start_at_ns, row->slowest[i].start_at_ns + row->first_ns);
         break;
     }
-    tare__finding_say(
-        out, &finding->advice,
+    tare__say_advice(
+        out,
         tare__imported(of, "torch")
             ? "Warm-up (caches, allocators, torch.compile, cudnn.benchmark, starting DataLoader workers) counts as "
               "startup. Leave it out of measurements; cache compiled kernels between runs."
             : "Warm-up (caches, allocators, compilers) counts as startup. Leave it out of measurements.");
-    tare__finding_say(out, &finding->gain_how,
-                      "not predicted: gains are shares of steady-state time, and it is before that");
-    tare__finding_figure(out, finding, "first", row->first_ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "median", row->rest_p50_ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "ratio", row->first_ns / row->rest_p50_ns, TARE__SHOW_COUNT);
+    tare__say_gain(out, NAN, "not predicted: gains are shares of steady-state time, and it is before that");
+    tare__say_figure(out, "first", row->first_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "median", row->rest_p50_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "ratio", row->first_ns / row->rest_p50_ns, TARE__SHOW_COUNT);
 }
 
 void tare__rule_first_step(findings *out, const tare__analysis *of)
@@ -126,20 +121,18 @@ static uint64_t distance_of(const slow *slow, const tare__step_row *row)
     return divisor >= 5 && (all || (n >= TARE__SLOWEST - 1 && usual)) ? divisor : 0;
 }
 
-static void say_slow_ones(findings *out, tare__finding *finding, const slow *slow, double median_ns)
+static void say_slow_ones(findings *out, const slow *slow, double median_ns)
 {
     for (size_t i = 0; i < slow->n && i < 3; i++) {
         const tare__slow_step *step = &slow->steps[i];
         if (step->duration_ns <= median_ns)
             break;
         if (step->has_index)
-            tare__finding_say(out, &finding->evidence, "Step %" PRIu64 " at %s took %s.", step->index,
-                              tare__show_time(step->start_at_ns).text,
-                              tare__show_time(step->duration_ns).text);
+            tare__say_evidence(out, "Step %" PRIu64 " at %s took %s.", step->index,
+                               tare__show_time(step->start_at_ns).text, tare__show_time(step->duration_ns).text);
         else
-            tare__finding_say(out, &finding->evidence, "One at %s took %s.",
-                              tare__show_time(step->start_at_ns).text,
-                              tare__show_time(step->duration_ns).text);
+            tare__say_evidence(out, "One at %s took %s.", tare__show_time(step->start_at_ns).text,
+                               tare__show_time(step->duration_ns).text);
     }
 }
 
@@ -179,38 +172,30 @@ static double gain_of_variance(const tare__analysis *rank, const void *name)
     return tare__beside_gpu(rank, saved / fmax(rank->run.elapsed_ns, all));
 }
 
-static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row,
-                          const slow *slow)
+static void tell_variance(findings *out, const tare__analysis *of, const tare__step_row *row, const slow *slow)
 {
     double rest = rest_of(row), fastest = fastest_of(row), ratio = slow->steps[0].duration_ns / fastest;
     double tail = row->each.p95_ns / row->each.p50_ns;
     uint64_t distance = distance_of(slow, row);
     double taken = tare__cores_taken(of);
     bool runnable = tare__kept_off_cpu(of) >= limit(LIMIT_PREEMPTED), preempted = runnable || taken > 0;
-    tare__finding *finding =
-        tare__finding_add(out, tail > limit(LIMIT_STEP_TAIL) && !preempted ? TARE__WARNING : TARE__INFO);
-    finding->from_ns = slow->steps[0].start_at_ns;
-    finding->to_ns = finding->from_ns + slow->steps[0].duration_ns;
-    tare__finding_say(out, &finding->title, "The slowest %s took %s times as long as the fastest",
-                      tare__show_name(row->name).text, tare__show(ratio, TARE__SHOW_COUNT).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "Of %s, without the first: fastest %s, median %s, slowest %s; p95 is %s times the median.",
-        tare__show(rest, TARE__SHOW_COUNT).text, tare__show_time(fastest).text,
-        tare__show_time(row->rest_p50_ns).text, tare__show_time(slow->steps[0].duration_ns).text,
-        tare__show(tail, TARE__SHOW_COUNT).text);
-    say_slow_ones(out, finding, slow, row->rest_p50_ns);
+    tare__finding_add(out, tail > limit(LIMIT_STEP_TAIL) && !preempted ? TARE__WARNING : TARE__INFO);
+    tare__say_when(out, slow->steps[0].start_at_ns, slow->steps[0].start_at_ns + slow->steps[0].duration_ns);
+    tare__say_title(out, "The slowest %s took %s times as long as the fastest", tare__show_name(row->name).text,
+                    count(ratio).text);
+    tare__say_evidence(out, "Of %s, without the first: fastest %s, median %s, slowest %s; p95 is %s times the median.",
+                       count(rest).text, tare__show_time(fastest).text, tare__show_time(row->rest_p50_ns).text,
+                       tare__show_time(slow->steps[0].duration_ns).text, count(tail).text);
+    say_slow_ones(out, slow, row->rest_p50_ns);
     if (distance)
-        tare__finding_say(out, &finding->evidence, "The slow ones come every %" PRIu64 " steps.", distance);
+        tare__say_evidence(out, "The slow ones come every %" PRIu64 " steps.", distance);
     if (runnable)
-        tare__finding_say(out, &finding->evidence,
-                          "Threads of the job were runnable and did not run: other processes may be the cause.");
+        tare__say_evidence(out, "Threads of the job were runnable and did not run: other processes may be the cause.");
     else if (preempted)
-        tare__finding_say(out, &finding->evidence,
-                          "Other processes used %s and left no CPU idle: waiting for a CPU may be the cause.",
-                          tare__show(taken, TARE__SHOW_CORES).text);
-    tare__finding_say(
-        out, &finding->advice,
+        tare__say_evidence(out, "Other processes used %s and left no CPU idle: waiting for a CPU may be the cause.",
+                           tare__show(taken, TARE__SHOW_CORES).text);
+    tare__say_advice(
+        out,
         distance ? "Find what is done every N steps (logging, evaluation, checkpoints); do it less often or in the "
                    "background."
         : preempted
@@ -218,11 +203,11 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
               "in the program."
             : "Likely causes: inputs of different sizes (pad batches, or sort them by length), random augmentation, "
               "loading that cannot keep up, garbage collection, or other processes on the machine.");
-    tare__finding_gain(out, finding, of, gain_of_variance, row->name, "what slow steps took beyond the median step");
-    tare__finding_figure(out, finding, "ratio", ratio, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "fastest", fastest / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "slowest", slow->steps[0].duration_ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "tail", tail, TARE__SHOW_COUNT);
+    tare__say_rank_gain(out, of, gain_of_variance, row->name, "what slow steps took beyond the median step");
+    tare__say_figure(out, "ratio", ratio, TARE__SHOW_COUNT);
+    tare__say_figure(out, "fastest", fastest / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "slowest", slow->steps[0].duration_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "tail", tail, TARE__SHOW_COUNT);
 }
 
 void tare__rule_step_variance(findings *out, const tare__analysis *of)
@@ -236,8 +221,7 @@ void tare__rule_step_variance(findings *out, const tare__analysis *of)
         /* A single slow step in a million is ignored: the excess must be significant. */
         bool costs = row->each.p95_ns > limit(LIMIT_STEP_TAIL) * row->each.p50_ns ||
                      slow.excess_ns > limit(LIMIT_STEP_EXCESS) * row->total_ns;
-        if (slowest > limit(LIMIT_STEP_RATIO) * fastest_of(row) && slowest >= limit(LIMIT_STEP_SHORTEST) &&
-            costs)
+        if (slowest > limit(LIMIT_STEP_RATIO) * fastest_of(row) && slowest >= limit(LIMIT_STEP_SHORTEST) && costs)
             tell_variance(out, of, row, &slow);
     }
 }

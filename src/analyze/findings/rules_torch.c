@@ -88,27 +88,25 @@ static loading loading_of(const tare__analysis *of, const training *sum)
     return found;
 }
 
-static void say_workers(findings *out, tare__finding *finding, const loading *by)
+static void say_workers(findings *out, const loading *by)
 {
     if (by->workers == 0) {
-        tare__finding_say(out, &finding->evidence,
-                          "num_workers is 0: the training process loads each batch itself and does not compute "
-                          "meanwhile.");
+        tare__say_evidence(
+            out, "num_workers is 0: the training process loads each batch itself and does not compute meanwhile.");
         return;
     }
     const char *few = by->workers == 1 ? "worker was" : "workers were";
     if (isnan(by->busy))
-        tare__finding_say(out, &finding->evidence, "num_workers is %s.", count(by->workers).text);
+        tare__say_evidence(out, "num_workers is %s.", count(by->workers).text);
     else
-        tare__finding_say(out, &finding->evidence,
-                          "num_workers is %s; the %s loading batches of these steps for %s in total, %s of %s time.",
-                          count(by->workers).text, few, tare__show_time(by->load_ns).text, percent(by->busy).text,
-                          by->workers == 1 ? "its" : "their");
+        tare__say_evidence(out,
+                           "num_workers is %s; the %s loading batches of these steps for %s in total, %s of %s time.",
+                           count(by->workers).text, few, tare__show_time(by->load_ns).text, percent(by->busy).text,
+                           by->workers == 1 ? "its" : "their");
     if (by->starts_ns > 0)
-        tare__finding_say(out, &finding->evidence, "Starting and ending workers took %s.",
-                          tare__show_time(by->starts_ns).text);
+        tare__say_evidence(out, "Starting and ending workers took %s.", tare__show_time(by->starts_ns).text);
     if (by->contended)
-        tare__finding_say(out, &finding->evidence, "Other processes took CPU time that the job could have used.");
+        tare__say_evidence(out, "Other processes took CPU time that the job could have used.");
 }
 
 /* More workers would presumably also be given to the loaders of evaluations. The compute time of these is at most
@@ -146,8 +144,7 @@ static double gain_of_workers(const tare__analysis *rank, const void *context)
     return tare__beside_gpu(rank, tare__of_steady(rank, &sum, saved));
 }
 
-static void predict_workers(findings *out, tare__finding *finding, const tare__analysis *of, const training *sum,
-                            const loading *by)
+static void predict_workers(findings *out, const tare__analysis *of, const training *sum, const loading *by)
 {
     char how[320] = "all of the waiting; the number of workers is not what limits it";
     if (by->then)
@@ -157,7 +154,7 @@ static void predict_workers(findings *out, tare__finding *finding, const tare__a
                  by->then, by->loaders > 1 ? " in each loader" : "",
                  tare__show_time((sum->steps_ns - sum->data_ns) / sum->steps).text,
                  sum->aside_ns > 0 ? ", evaluations likewise" : "");
-    tare__finding_gain(out, finding, of, gain_of_workers, by, how);
+    tare__say_rank_gain(out, of, gain_of_workers, by, how);
 }
 
 /* The rank that waits longest, since the others wait for it; the tables themselves if they are of one process. */
@@ -177,42 +174,36 @@ static const tare__analysis *waits_longest(const tare__analysis *of, training *s
     return longest;
 }
 
-static void say_rank(findings *out, tare__finding *finding, const tare__analysis *rank, const training *own,
-                     double share)
+static void say_rank(findings *out, const tare__analysis *rank, const training *own, double share)
 {
     if (rank->n_processes != 1 || !rank->processes->has_rank || !(own->data_ns > 1.25 * share * own->steps_ns))
         return;
-    tare__finding_say(out, &finding->evidence,
-                      "Rank %llu waits longest, for %s of %s, and the other ranks wait for it.",
-                      (unsigned long long)rank->processes->rank, tare__show_time(own->data_ns).text,
-                      tare__show_time(own->steps_ns).text);
+    tare__say_evidence(out, "Rank %llu waits longest, for %s of %s, and the other ranks wait for it.",
+                       (unsigned long long)rank->processes->rank, tare__show_time(own->data_ns).text,
+                       tare__show_time(own->steps_ns).text);
 }
 
 /* More workers do not help if workers are partly idle, or waiting for CPUs. */
-static void advise_loading(findings *out, tare__finding *finding, const tare__analysis *of, const loading *by)
+static void advise_loading(findings *out, const tare__analysis *of, const loading *by)
 {
     if (by->known && by->then)
-        tare__finding_say(out, &finding->advice,
-                          "Set DataLoader(num_workers=%d, persistent_workers=True) to load while the model computes.",
-                          by->then);
+        tare__say_advice(
+            out, "Set DataLoader(num_workers=%d, persistent_workers=True) to load while the model computes.", by->then);
     else if (by->known && by->contended && !(by->busy < limit(LIMIT_WORKERS_BUSY)))
-        tare__finding_say(
-            out, &finding->advice,
-            "More workers do not help while other processes take the CPUs: run on an idle machine, or make "
-            "loading cheaper (precompute it, or cache its result).");
+        tare__say_advice(out,
+                         "More workers do not help while other processes take the CPUs: run on an idle machine, or "
+                         "make loading cheaper (precompute it, or cache its result).");
     else if (by->known)
-        tare__finding_say(out, &finding->advice,
+        tare__say_advice(out,
                           "The workers have time left, so that more of them do not help. %s a larger prefetch_factor; "
                           "smaller samples, which are cheaper to copy between processes.",
                           of->n_epochs && of->epochs[0].count > 1
                               ? "Set persistent_workers=True, so that they are not started for each epoch anew; try"
                               : "Try");
     else
-        tare__finding_say(
-            out, &finding->advice,
-            "Load the next batch while the model computes: a torch.utils.data.DataLoader with num_workers=%d, "
-            "or a background thread that keeps a few batches ready.",
-            by->then);
+        tare__say_advice(out,
+                         "Load the next batch while the model computes: a torch.utils.data.DataLoader with "
+                         "num_workers=%d, or a background thread that keeps a few batches ready.", by->then);
 }
 
 void tare__rule_loader_bound(findings *out, const tare__analysis *of)
@@ -225,22 +216,22 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
     const tare__analysis *rank = waits_longest(of, &own);
     loading by = loading_of(rank, &own);
     double share = sum.data_ns / sum.steps_ns;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Training waits for data for %s of step time", percent(share).text);
-    tare__finding_say(out, &finding->evidence, "%s of %s in %s steps was spent waiting for the next batch.",
-                      tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text, count(sum.steps).text);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "Training waits for data for %s of step time", percent(share).text);
+    tare__say_evidence(out, "%s of %s in %s steps was spent waiting for the next batch.",
+                       tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text, count(sum.steps).text);
     if (rank != of)
-        say_rank(out, finding, rank, &own, share);
+        say_rank(out, rank, &own, share);
     if (by.known)
-        say_workers(out, finding, &by);
-    tare__say_line(out, finding, of, by.workers > 0 && tare__line_of(of, "load", &(double){0}) ? "load" : "data");
-    advise_loading(out, finding, of, &by);
-    predict_workers(out, finding, of, &own, &by);
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "workers", by.known ? by.workers : NAN, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "workers_busy", by.busy, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "workers_to_try", by.then ? by.then : NAN, TARE__SHOW_COUNT);
+        say_workers(out, &by);
+    tare__say_line(out, of, by.workers > 0 && tare__has_line(of, "load @ ") ? "load @ " : "data @ ", NULL, "");
+    advise_loading(out, of, &by);
+    predict_workers(out, of, &own, &by);
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "workers", by.known ? by.workers : NAN, TARE__SHOW_COUNT);
+    tare__say_figure(out, "workers_busy", by.busy, TARE__SHOW_SHARE);
+    tare__say_figure(out, "workers_to_try", by.then ? by.then : NAN, TARE__SHOW_COUNT);
 }
 
 static double gain_of_restarts(const tare__analysis *rank, const void *context)
@@ -257,16 +248,15 @@ void tare__rule_worker_restarts(findings *out, const tare__analysis *of)
     if (tare__finding_has(out, "loader-bound") || !tare__training_of(of, &sum) || calls < 4 ||
         !(share > limit(LIMIT_WORKER_RESTARTS)))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Starting and ending DataLoader workers takes %s of steady-state time",
-                      percent(share).text);
-    tare__finding_say(out, &finding->evidence, "Training waited for it for %s (starts and ends: %s).",
-                      tare__show_time(ns).text, count(calls).text);
-    tare__finding_say(out, &finding->advice,
-                      "Set DataLoader(persistent_workers=True), so that workers are not started for each epoch anew.");
-    tare__finding_gain(out, finding, of, gain_of_restarts, NULL, "all of that time (Amdahl's law)");
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
-    tare__finding_figure(out, finding, "starting", ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "Starting and ending DataLoader workers takes %s of steady-state time", percent(share).text);
+    tare__say_evidence(out, "Training waited for it for %s (starts and ends: %s).", tare__show_time(ns).text,
+                       count(calls).text);
+    tare__say_advice(out,
+                     "Set DataLoader(persistent_workers=True), so that workers are not started for each epoch anew.");
+    tare__say_rank_gain(out, of, gain_of_restarts, NULL, "all of that time (Amdahl's law)");
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
+    tare__say_figure(out, "starting", ns / 1e9, TARE__SHOW_SECONDS);
 }
 
 void tare__rule_single_worker(findings *out, const tare__analysis *of)
@@ -282,16 +272,15 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
     if (!by.then) /* the worker has idle time */
         return;
     by.then = 2;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title, "Batches are loaded by %s for %s of step time",
-                      workers.max > 0 ? "one worker" : "the training process itself",
-                      percent(sum.data_ns / sum.steps_ns).text);
-    tare__finding_say(out, &finding->evidence, "num_workers is %s; %s of %s was spent waiting for batches.",
-                      count(workers.max).text, tare__show_time(sum.data_ns).text,
-                      tare__show_time(sum.steps_ns).text);
-    tare__finding_say(out, &finding->advice, "Set DataLoader(num_workers=2, persistent_workers=True).");
-    predict_workers(out, finding, of, &own, &by);
-    tare__finding_figure(out, finding, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_add(out, TARE__INFO);
+    tare__say_title(out, "Batches are loaded by %s for %s of step time",
+                    workers.max > 0 ? "one worker" : "the training process itself",
+                    percent(sum.data_ns / sum.steps_ns).text);
+    tare__say_evidence(out, "num_workers is %s; %s of %s was spent waiting for batches.", count(workers.max).text,
+                       tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text);
+    tare__say_advice(out, "Set DataLoader(num_workers=2, persistent_workers=True).");
+    predict_workers(out, of, &own, &by);
+    tare__say_figure(out, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -309,21 +298,19 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of)
     if (!tare__training_of(of, &sum) || !(sum.copy_ns > limit(LIMIT_COPIES) * sum.steps_ns) ||
         !(sum.unpinned > limit(LIMIT_UNPINNED) * sum.copied))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Copies to the GPU from pageable memory take %s of step time",
-                      percent(sum.copy_ns / sum.steps_ns).text);
-    tare__finding_say(out, &finding->evidence,
-                      "%s of %s copied in steps came from memory that is not pinned; the host spent %s in copies.",
-                      tare__show(sum.unpinned, TARE__SHOW_BYTES).text,
-                      tare__show(sum.copied, TARE__SHOW_BYTES).text, tare__show_time(sum.copy_ns).text);
-    tare__finding_say(
-        out, &finding->advice,
-        "Set DataLoader(pin_memory=True) and copy with tensor.to(device, non_blocking=True): the copy then overlaps "
-        "with compute.");
-    tare__finding_gain(out, finding, of, gain_of_copies, NULL,
-                       "the time the host spends in copies, if all of it overlapped with compute");
-    tare__finding_figure(out, finding, "unpinned", sum.unpinned, TARE__SHOW_BYTES);
-    tare__finding_figure(out, finding, "copying", sum.copy_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "Copies to the GPU from pageable memory take %s of step time",
+                    percent(sum.copy_ns / sum.steps_ns).text);
+    tare__say_evidence(out,
+                       "%s of %s copied in steps came from memory that is not pinned; the host spent %s in copies.",
+                       bytes(sum.unpinned).text, bytes(sum.copied).text, tare__show_time(sum.copy_ns).text);
+    tare__say_advice(out,
+                     "Set DataLoader(pin_memory=True) and copy with tensor.to(device, non_blocking=True): the copy "
+                     "then overlaps with compute.");
+    tare__say_rank_gain(out, of, gain_of_copies, NULL,
+                        "the time the host spends in copies, if all of it overlapped with compute");
+    tare__say_figure(out, "unpinned", sum.unpinned, TARE__SHOW_BYTES);
+    tare__say_figure(out, "copying", sum.copy_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
 static double gain_of_waits(const tare__analysis *rank, const void *context)
@@ -345,25 +332,22 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
     const tare__span_row *most = waits.most;
     if (!most || !(all > limit(LIMIT_SYNC) * sum.steps_ns))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "The program waits for the GPU for %s of step time, at %s",
-                      percent(all / sum.steps_ns).text, most->name + strlen(TARE__SYNC));
-    tare__finding_say(
-        out, &finding->evidence,
-        "In %s steps it read a value %s that the GPU had not computed yet, and was blocked for %s; %s of it at "
-        "%s:%u.",
-        count(sum.steps).text, tare__show_counted(calls, "time", NULL).text, tare__show_time(all).text,
-        tare__show_time(waits.most_ns).text, most->file ? most->file : "?", (unsigned)most->line);
-    tare__finding_say(
-        out, &finding->advice,
-        "Keep values on the GPU and read them every N steps (loss.detach(), not loss.item()); use torch.where instead "
-        "of if tensor; copy with non_blocking=True.");
-    tare__finding_gain(
-        out, finding, of, gain_of_waits, NULL,
-        "the smaller of the time blocked and of the host's other work: both then overlap, and the GPU's own "
-        "work in the time blocked stays");
-    tare__finding_figure(out, finding, "blocked", all / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "waits", calls, TARE__SHOW_COUNT);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "The program waits for the GPU for %s of step time, at %s", percent(all / sum.steps_ns).text,
+                    most->name + strlen(TARE__SYNC));
+    tare__say_evidence(out,
+                       "In %s steps it read a value %s that the GPU had not computed yet, and was blocked for %s; %s "
+                       "of it at %s:%u.", count(sum.steps).text, tare__show_counted(calls, "time", NULL).text,
+                       tare__show_time(all).text, tare__show_time(waits.most_ns).text, most->file ? most->file : "?",
+                       (unsigned)most->line);
+    tare__say_advice(out,
+                     "Keep values on the GPU and read them every N steps (loss.detach(), not loss.item()); use "
+                     "torch.where instead of if tensor; copy with non_blocking=True.");
+    tare__say_rank_gain(out, of, gain_of_waits, NULL,
+                        "the smaller of the time blocked and of the host's other work: both then overlap, and the "
+                        "GPU's own work in the time blocked stays");
+    tare__say_figure(out, "blocked", all / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "waits", calls, TARE__SHOW_COUNT);
 }
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */
@@ -385,21 +369,19 @@ void tare__rule_checkpoints(findings *out, const tare__analysis *of)
     if (!most || !(share > limit(LIMIT_CHECKPOINTS)))
         return;
     const char *slash = most->file ? strrchr(most->file, '/') : NULL;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Checkpoints take %s of steady state, at %s:%u", percent(share).text,
-                      slash ? slash + 1 : most->file ? most->file : "?", (unsigned)most->line);
-    tare__finding_say(out, &finding->evidence, "torch.save took %s in %s of %s; %s of it at %s:%u.",
-                      tare__show_time(all).text, tare__show_counted(calls, "call", NULL).text,
-                      tare__show_time(of->run.elapsed_ns).text, tare__show_time(saves.most_ns).text,
-                      most->file ? most->file : "?", (unsigned)most->line);
-    tare__finding_say(out, &finding->advice,
-                      "Save less often, save only what is needed, or write in the background: copy the state to host "
-                      "memory, and let a thread or torch.distributed.checkpoint.async_save write it.");
-    tare__finding_gain(out, finding, of, gain_of_named, TARE__CHECKPOINT,
-                       "all of the time in torch.save (Amdahl's law)");
-    tare__finding_figure(out, finding, "saving", all / 1e9, TARE__SHOW_SECONDS);
-    tare__finding_figure(out, finding, "saves", calls, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "share", share, TARE__SHOW_SHARE);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "Checkpoints take %s of steady state, at %s:%u", percent(share).text,
+                    slash ? slash + 1 : most->file ? most->file : "?", (unsigned)most->line);
+    tare__say_evidence(out, "torch.save took %s in %s of %s; %s of it at %s:%u.", tare__show_time(all).text,
+                       tare__show_counted(calls, "call", NULL).text, tare__show_time(of->run.elapsed_ns).text,
+                       tare__show_time(saves.most_ns).text, most->file ? most->file : "?", (unsigned)most->line);
+    tare__say_advice(out,
+                     "Save less often, save only what is needed, or write in the background: copy the state to host "
+                     "memory, and let a thread or torch.distributed.checkpoint.async_save write it.");
+    tare__say_rank_gain(out, of, gain_of_named, TARE__CHECKPOINT, "all of the time in torch.save (Amdahl's law)");
+    tare__say_figure(out, "saving", all / 1e9, TARE__SHOW_SECONDS);
+    tare__say_figure(out, "saves", calls, TARE__SHOW_COUNT);
+    tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
 }
 
 /* ---- compute --------------------------------------------------------------------------------- */
@@ -460,13 +442,13 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
     if (!(each < limit(LIMIT_SMALL_OPERATOR)) || a_step < limit(LIMIT_MANY_OPERATORS) ||
         !(share > limit(LIMIT_SMALL_SHARE)))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title,
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out,
                       exact ? "A step consists of %s operators of %s each"
                             : "A step consists of many small operators: estimated %s of %s each",
                       count(round(a_step)).text, tare__show_time(each).text);
-    tare__finding_say(
-        out, &finding->evidence,
+    tare__say_evidence(
+        out,
         exact ? "%s operators took %s on average; launching one costs some microseconds, whatever it computes. Forward "
                 "and backward take %s of step time."
         : differ ? "The autograd graph of a sampled loss has %s nodes on average, which is an estimate of two "
@@ -480,16 +462,15 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
                    "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
                    "time.",
         count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);
-    tare__say_line(out, finding, of, "forward");
-    tare__finding_say(
-        out, &finding->advice,
-        "Replace Python loops over parts of a tensor by operations on the whole tensor (cumsum, einsum, torch.vmap, a "
-        "larger batch); torch.compile fuses what is left.");
-    tare__finding_say(out, &finding->gain_how,
-                      "not predicted: how much of an operator's time is launching it, and what the same work takes in "
-                      "few operators, is not known; measure it");
-    tare__finding_figure(out, finding, "operators", a_step, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "each", each / 1e9, TARE__SHOW_SECONDS);
+    tare__say_line(out, of, "forward @ ", NULL, "");
+    tare__say_advice(out,
+                     "Replace Python loops over parts of a tensor by operations on the whole tensor (cumsum, einsum, "
+                     "torch.vmap, a larger batch); torch.compile fuses what is left.");
+    tare__say_gain(out, NAN,
+                   "not predicted: how much of an operator's time is launching it, and what the same work takes in "
+                   "few operators, is not known; measure it");
+    tare__say_figure(out, "operators", a_step, TARE__SHOW_COUNT);
+    tare__say_figure(out, "each", each / 1e9, TARE__SHOW_SECONDS);
 }
 
 void tare__rule_fp32(findings *out, const tare__analysis *of)
@@ -502,20 +483,17 @@ void tare__rule_fp32(findings *out, const tare__analysis *of)
     bool gpu = fact->text && strcmp(fact->text, "cuda") == 0;
     if (!(spent > limit(LIMIT_FP32) * sum.steps_ns))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title,
-                      "Matrix products run in full float32 where a faster precision is available");
-    tare__finding_say(out, &finding->evidence, "%s. Forward and backward take %s of step time.",
-                      gpu ? "fp32 on cuda: TensorFloat-32 is off"
-                          : "fp32 on cpu: bfloat16 units (AMX) are not used",
-                      percent(spent / sum.steps_ns).text);
-    tare__finding_say(
-        out, &finding->advice,
+    tare__finding_add(out, TARE__INFO);
+    tare__say_title(out, "Matrix products run in full float32 where a faster precision is available");
+    tare__say_evidence(out, "%s. Forward and backward take %s of step time.",
+                       gpu ? "fp32 on cuda: TensorFloat-32 is off" : "fp32 on cpu: bfloat16 units (AMX) are not used",
+                       percent(spent / sum.steps_ns).text);
+    tare__say_advice(
+        out,
         gpu ? "Call torch.set_float32_matmul_precision(\"high\") for TensorFloat-32, or use torch.autocast(\"cuda\", "
               "dtype=torch.bfloat16). Check that the loss does not change."
             : "Use torch.autocast(\"cpu\", dtype=torch.bfloat16). Check that the loss does not change.");
-    tare__finding_say(out, &finding->gain_how,
-                      "not predicted: it depends on the share of matrix products in the compute; measure it");
+    tare__say_gain(out, NAN, "not predicted: it depends on the share of matrix products in the compute; measure it");
 }
 
 /* A backward graph is compiled at the first backward pass, after its forward graph: this takes additional time, but
@@ -541,21 +519,19 @@ void tare__rule_recompiles(findings *out, const tare__analysis *of)
     double share = all / whole->run.elapsed_ns;
     if (!of->run.clock_known || calls < limit(LIMIT_RECOMPILES) || !(share > limit(LIMIT_RECOMPILING)))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "torch.compile recompiled %s times", count(calls).text);
-    tare__finding_say(out, &finding->evidence, "Recompiling took %s (%s of the run).", tare__show_time(all).text,
-                      percent(share).text);
-    tare__finding_say(
-        out, &finding->advice,
-        "Run with TORCH_LOGS=recompiles to see why. For shapes that differ: torch.compile(dynamic=True), "
-        "mark_dynamic, or pad to a few sizes. Turn Python numbers that change between calls into tensors.");
-    if (steady > 0) {
-        tare__finding_gain(out, finding, of, gain_of_recompiling, NULL, "the time spent recompiling in steady state");
-    } else {
-        tare__finding_say(out, &finding->gain_how, "not predicted: all of it was before steady state");
-    }
-    tare__finding_figure(out, finding, "recompiles", calls, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "spent", all / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "torch.compile recompiled %s times", count(calls).text);
+    tare__say_evidence(out, "Recompiling took %s (%s of the run).", tare__show_time(all).text, percent(share).text);
+    tare__say_advice(out,
+                     "Run with TORCH_LOGS=recompiles to see why. For shapes that differ: "
+                     "torch.compile(dynamic=True), mark_dynamic, or pad to a few sizes. Turn Python numbers that "
+                     "change between calls into tensors.");
+    if (steady > 0)
+        tare__say_rank_gain(out, of, gain_of_recompiling, NULL, "the time spent recompiling in steady state");
+    else
+        tare__say_gain(out, NAN, "not predicted: all of it was before steady state");
+    tare__say_figure(out, "recompiles", calls, TARE__SHOW_COUNT);
+    tare__say_figure(out, "spent", all / 1e9, TARE__SHOW_SECONDS);
 }
 
 static double gain_of_optimizer(const tare__analysis *rank, const void *context)
@@ -572,18 +548,16 @@ void tare__rule_unfused(findings *out, const tare__analysis *of)
     const tare__fact_row *fact = tare__fact_find(of, "torch.unfused");
     if (!fact || !tare__training_of(of, &sum) || !(sum.optimizer_ns > limit(LIMIT_OPTIMIZER) * sum.steps_ns))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__INFO);
-    tare__finding_say(out, &finding->title,
-                      "The optimizer updates tensors one by one, for %s of step time",
-                      percent(sum.optimizer_ns / sum.steps_ns).text);
-    tare__finding_say(out, &finding->evidence, "%s: %s tensors one by one; it took %s of %s.",
-                      fact->text ? fact->text : "the optimizer", count(fact->value).text,
-                      tare__show_time(sum.optimizer_ns).text, tare__show_time(sum.steps_ns).text);
-    tare__finding_say(out, &finding->advice,
-                      "Pass fused=True to the optimizer: it then updates all parameters in one pass.");
-    tare__finding_gain(out, finding, of, gain_of_optimizer, NULL,
-                       "all of the optimizer's time; a fused update keeps a part of it");
-    tare__finding_figure(out, finding, "optimizer", sum.optimizer_ns / 1e9, TARE__SHOW_SECONDS);
+    tare__finding_add(out, TARE__INFO);
+    tare__say_title(out, "The optimizer updates tensors one by one, for %s of step time",
+                    percent(sum.optimizer_ns / sum.steps_ns).text);
+    tare__say_evidence(out, "%s: %s tensors one by one; it took %s of %s.", fact->text ? fact->text : "the optimizer",
+                       count(fact->value).text, tare__show_time(sum.optimizer_ns).text,
+                       tare__show_time(sum.steps_ns).text);
+    tare__say_advice(out, "Pass fused=True to the optimizer: it then updates all parameters in one pass.");
+    tare__say_rank_gain(out, of, gain_of_optimizer, NULL,
+                        "all of the optimizer's time; a fused update keeps a part of it");
+    tare__say_figure(out, "optimizer", sum.optimizer_ns / 1e9, TARE__SHOW_SECONDS);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -593,17 +567,14 @@ static void summed_losses(findings *out, const tare__analysis *of)
     const tare__fact_row *fact = tare__fact_find(of, "torch.losses.summed");
     if (!fact || !fact->text)
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "The autograd graph of every loss is retained in a sum%s",
-                      place_of(",", fact).text);
-    tare__finding_say(out, &finding->evidence,
-                      "The graph of %s held %s additions when last checked, and grew. Memory grows with every step.",
-                      fact->text, count(fact->max).text);
-    tare__finding_say(out, &finding->advice,
-                      "Add the value, not the tensor: %s += loss.detach(), or loss.item() on a CPU.",
-                      fact->text);
-    tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory, not time");
-    tare__finding_figure(out, finding, "additions", fact->max, TARE__SHOW_COUNT);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "The autograd graph of every loss is retained in a sum%s", place_of(",", fact).text);
+    tare__say_evidence(out,
+                       "The graph of %s held %s additions when last checked, and grew. Memory grows with every step.",
+                       fact->text, count(fact->max).text);
+    tare__say_advice(out, "Add the value, not the tensor: %s += loss.detach(), or loss.item() on a CPU.", fact->text);
+    tare__say_gain(out, NAN, "not predicted: it costs memory, not time");
+    tare__say_figure(out, "additions", fact->max, TARE__SHOW_COUNT);
 }
 
 void tare__rule_kept_losses(findings *out, const tare__analysis *of)
@@ -613,17 +584,15 @@ void tare__rule_kept_losses(findings *out, const tare__analysis *of)
         summed_losses(out, of);
         return;
     }
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "Losses are kept with their autograd graph%s", place_of(",", fact).text);
-    tare__finding_say(out, &finding->evidence,
-                      "%s of the last 16 losses still held their autograd graph%s%s. Memory grows with every step.",
-                      count(fact->max).text, fact->text ? "; they are in " : "", fact->text ? fact->text : "");
-    tare__finding_say(
-        out, &finding->advice,
-        "Keep the value, not the tensor: %s.append(loss.detach()), or loss.item() on a CPU.",
-        fact->text ? fact->text : "losses");
-    tare__finding_say(out, &finding->gain_how, "not predicted: it costs memory, not time");
-    tare__finding_figure(out, finding, "kept", fact->max, TARE__SHOW_COUNT);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "Losses are kept with their autograd graph%s", place_of(",", fact).text);
+    tare__say_evidence(out,
+                       "%s of the last 16 losses still held their autograd graph%s%s. Memory grows with every step.",
+                       count(fact->max).text, fact->text ? "; they are in " : "", fact->text ? fact->text : "");
+    tare__say_advice(out, "Keep the value, not the tensor: %s.append(loss.detach()), or loss.item() on a CPU.",
+                     fact->text ? fact->text : "losses");
+    tare__say_gain(out, NAN, "not predicted: it costs memory, not time");
+    tare__say_figure(out, "kept", fact->max, TARE__SHOW_COUNT);
 }
 
 void tare__rule_growing_graph(findings *out, const tare__analysis *of)
@@ -635,28 +604,27 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
         !(nodes.value > limit(LIMIT_GRAPH_GROWTH) * nodes.first) ||
         nodes.value != nodes.max || nodes.first != nodes.min)
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "The autograd graph of a loss grows from %s to %s nodes",
-                      count(nodes.first).text, count(nodes.value).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "Backward passes with retain_graph=True go through more and more nodes: they include earlier steps.");
-    tare__say_line(out, finding, of, "backward");
-    tare__finding_say(
-        out, &finding->advice,
-        "Detach what is carried from step to step (hidden states, running sums of losses): state = state.detach().");
-    tare__finding_say(out, &finding->gain_how, "not predicted: the cost grows with the length of the run");
-    tare__finding_figure(out, finding, "first", nodes.first, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "last", nodes.value, TARE__SHOW_COUNT);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "The autograd graph of a loss grows from %s to %s nodes", count(nodes.first).text,
+                    count(nodes.value).text);
+    tare__say_evidence(
+        out, "Backward passes with retain_graph=True go through more and more nodes: they include earlier steps.");
+    tare__say_line(out, of, "backward @ ", NULL, "");
+    tare__say_advice(out,
+                     "Detach what is carried from step to step (hidden states, running sums of losses): state = "
+                     "state.detach().");
+    tare__say_gain(out, NAN, "not predicted: the cost grows with the length of the run");
+    tare__say_figure(out, "first", nodes.first, TARE__SHOW_COUNT);
+    tare__say_figure(out, "last", nodes.value, TARE__SHOW_COUNT);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
-static void say_setter(findings *out, tare__finding *finding, const tare__analysis *of)
+static void say_setter(findings *out, const tare__analysis *of)
 {
     const tare__fact_row *fact = tare__fact_find(of, "torch.set_num_threads");
     if (fact && fact->file)
-        tare__finding_say(out, &finding->evidence, "torch.set_num_threads(%s) is called%s.", count(fact->value).text,
-                          place_of("", fact).text);
+        tare__say_evidence(out, "torch.set_num_threads(%s) is called%s.", count(fact->value).text,
+                           place_of("", fact).text);
 }
 
 /* Derived from the setting alone: even if threads are oversubscribed only briefly, that part of the run is the one
@@ -670,21 +638,17 @@ void tare__rule_torch_threads(findings *out, const tare__analysis *of)
         !(threads.value > limit(LIMIT_CROWDED) * cores) ||
         !tare__training_of(of, &sum) || tare__any_gpu_used(of))
         return;
-    tare__finding *finding = tare__finding_add(out, TARE__WARNING);
-    tare__finding_say(out, &finding->title, "torch uses %s threads on %s", count(threads.value).text,
-                      tare__show(cores, TARE__SHOW_CORES).text);
-    tare__finding_say(
-        out, &finding->evidence,
-        "Each operator is split over %s threads and waits for the last of them; only %s can run at a time.",
-        count(threads.value).text, count(floor(cores)).text);
-    say_setter(out, finding, of);
-    tare__finding_say(
-        out, &finding->advice,
-        "Call torch.set_num_threads(%d), or set OMP_NUM_THREADS=%d and remove the call. Several processes share the "
-        "cores.",
-        (int)fmax(1, floor(cores)), (int)fmax(1, floor(cores)));
-    tare__finding_say(out, &finding->gain_how,
-                      "not predicted: the cost of switching depends on caches and barriers; measure it");
-    tare__finding_figure(out, finding, "threads", threads.value, TARE__SHOW_COUNT);
-    tare__finding_figure(out, finding, "cores_allowed", cores, TARE__SHOW_CORES);
+    tare__finding_add(out, TARE__WARNING);
+    tare__say_title(out, "torch uses %s threads on %s", count(threads.value).text,
+                    tare__show(cores, TARE__SHOW_CORES).text);
+    tare__say_evidence(out,
+                       "Each operator is split over %s threads and waits for the last of them; only %s can run at a "
+                       "time.", count(threads.value).text, count(floor(cores)).text);
+    say_setter(out, of);
+    tare__say_advice(out,
+                     "Call torch.set_num_threads(%d), or set OMP_NUM_THREADS=%d and remove the call. Several "
+                     "processes share the cores.", (int)fmax(1, floor(cores)), (int)fmax(1, floor(cores)));
+    tare__say_gain(out, NAN, "not predicted: the cost of switching depends on caches and barriers; measure it");
+    tare__say_figure(out, "threads", threads.value, TARE__SHOW_COUNT);
+    tare__say_figure(out, "cores_allowed", cores, TARE__SHOW_CORES);
 }

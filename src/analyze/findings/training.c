@@ -129,15 +129,19 @@ double tare__of_steady(const tare__analysis *rank, const training *sum, double n
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
-const tare__aggregate_row *tare__line_of(const tare__analysis *of, const char *phase, double *share)
+static bool begins(const char *name, const char *start)
+{
+    return start && strncmp(name, start, strlen(start)) == 0;
+}
+
+/* The line with most of the stack samples whose names begin with one of the two; NULL: there are none. */
+static const tare__aggregate_row *line_of(const tare__analysis *of, const char *start, const char *or, double *share)
 {
     const tare__aggregate_row *most = NULL;
     double all = 0;
     for (size_t i = 0; i < of->n_aggregates; i++) {
         const tare__aggregate_row *row = &of->aggregates[i];
-        size_t length = strlen(phase);
-        if (!row->file || strncmp(row->name, phase, length) != 0 ||
-            strncmp(row->name + length, " @ ", 3) != 0 || !(row->total_ns > 0))
+        if (!row->file || !(row->total_ns > 0) || !(begins(row->name, start) || begins(row->name, or)))
             continue;
         all += row->total_ns;
         if (!most || row->total_ns > most->total_ns)
@@ -147,14 +151,18 @@ const tare__aggregate_row *tare__line_of(const tare__analysis *of, const char *p
     return most;
 }
 
-void tare__say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *phase)
+bool tare__has_line(const tare__analysis *of, const char *start)
+{
+    return line_of(of, start, NULL, &(double){0}) != NULL;
+}
+
+bool tare__say_line(findings *out, const tare__analysis *of, const char *start, const char *or, const char *there)
 {
     double share;
-    const tare__aggregate_row *line = tare__line_of(of, phase, &share);
-    if (!line)
-        return;
-    const char *function = strrchr(line->name, ' ');
-    tare__finding_say(out, &finding->evidence, "%s of the stack samples are at %s:%u, in %s.",
-                      tare__show(share, TARE__SHOW_SHARE).text, line->file, (unsigned)line->line,
-                      function ? function + 1 : "?");
+    const tare__aggregate_row *line = line_of(of, start, or, &share);
+    const char *function = line ? strrchr(line->name, ' ') : NULL;
+    if (line)
+        tare__say_evidence(out, "%s of the stack samples%s are at %s:%u, in %s.", percent(share).text, there,
+                           line->file, (unsigned)line->line, function ? function + 1 : "?");
+    return line != NULL;
 }

@@ -31,8 +31,9 @@ bool tare__training_of(const tare__analysis *of, training *sum);
 /* A time inside the steps of one process as a share of steady state; threads may run their steps concurrently. */
 double tare__of_steady(const tare__analysis *rank, const training *sum, double ns);
 
-/* The line of the program with the most stack samples of a phase, and its share of them; NULL: there are none. */
-const tare__aggregate_row *tare__line_of(const tare__analysis *of, const char *phase, double *share);
-void tare__say_line(findings *out, tare__finding *finding, const tare__analysis *of, const char *phase);
+/* Lines of the program by their stack samples, whose names begin with `start`, or with `or` if that is not NULL. Says
+ * which line has the most of them; `there` is added to "the stack samples". False: there are none. */
+bool tare__has_line(const tare__analysis *of, const char *start);
+bool tare__say_line(findings *out, const tare__analysis *of, const char *start, const char *or, const char *there);
 
 #endif

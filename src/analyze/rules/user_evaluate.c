@@ -167,14 +167,12 @@ static void put_value(tare__text *out, const value *value, piece_format format)
     else if (!is_known(*value))
         tare__text_string(out, "n/a");
     else
-        tare__text_string(out, value->type == VALUE_TEXT ? tare__show_name(value->text).text
-                                                         : truths[value->truth]);
+        tare__text_string(out, value->type == VALUE_TEXT ? tare__show_name(value->text).text : truths[value->truth]);
 }
 
 static const char *keep(findings *out, tare__text *text)
 {
-    const char *copy =
-        text->failed ? NULL : tare__arena_copy(out->arena, text->data ? text->data : "", text->length);
+    const char *copy = text->failed ? NULL : tare__arena_copy(out->arena, text->data ? text->data : "", text->length);
     if (!copy)
         out->failed = true;
     tare__text_free(text);
@@ -225,7 +223,7 @@ static void collect(const tare__rules *rules, uint32_t index, shown_columns *fou
     found->columns[found->n++] = node->column;
 }
 
-static void tell_columns(findings *out, tare__finding *finding, const place *at, const user_rule *rule)
+static void tell_columns(findings *out, const place *at, const user_rule *rule)
 {
     shown_columns found = {.n = 0};
     tare__text text = {0};
@@ -238,12 +236,11 @@ static void tell_columns(findings *out, tare__finding *finding, const place *at,
         tare__text_format(&text, "%s%s ", i ? ", " : "", found.columns[i]->name);
         put_value(&text, &value, AS_IT_IS);
         if (value.type == VALUE_NUMBER)
-            tare__finding_figure(out, finding, found.columns[i]->name,
-                                 value.unit == UNIT_TIME ? value.number / 1e9 : value.number,
-                                 figure_units[value.unit]);
+            tare__say_figure(out, found.columns[i]->name, value.unit == UNIT_TIME ? value.number / 1e9 : value.number,
+                             figure_units[value.unit]);
     }
     tare__text_string(&text, ".");
-    finding->evidence = keep(out, &text);
+    out->now->evidence = keep(out, &text);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -259,7 +256,7 @@ static void tell(findings *out, const place *at, const user_rule *rule)
         finding->id = "";
     }
     finding->title = write_sentence(out, at, rule->say);
-    tell_columns(out, finding, at, rule);
+    tell_columns(out, at, rule);
     if (rule->evidence.n)
         finding->evidence = write_sentence(out, at, rule->evidence);
     if (rule->advice.n)
@@ -279,8 +276,7 @@ static bool holds(const place *at, uint32_t node)
     return node == NO_NODE || evaluate(at, node).truth == YES;
 }
 
-static void evaluate_rule(findings *out, tare__cells *with, const tare__rules *rules,
-                         const user_rule *rule)
+static void evaluate_rule(findings *out, tare__cells *with, const tare__rules *rules, const user_rule *rule)
 {
     size_t n = tare__table_rows(with->of, rule->table), told = 0, first = out->n;
     for (size_t i = 0; i < n; i++) {
@@ -290,9 +286,10 @@ static void evaluate_rule(findings *out, tare__cells *with, const tare__rules *r
         if (told++ < USER_PER_RULE)
             tell(out, &at, rule);
     }
-    if (told > USER_PER_RULE && out->n > first)
-        tare__finding_say(out, &out->rows[out->n - 1].evidence, "It holds for %zu more rows.",
-                          told - USER_PER_RULE);
+    if (told > USER_PER_RULE && out->n > first) {
+        out->now = &out->rows[out->n - 1]; /* not the spare row */
+        tare__say_evidence(out, "It holds for %zu more rows.", told - USER_PER_RULE);
+    }
 }
 
 void tare__user_rules_evaluate(findings *out, const tare__analysis *of, const tare__rules *rules)

@@ -174,26 +174,22 @@ static uint32_t parse_primary(parser *parser)
     if (take(parser, TOKEN_SIGN, "(")) {
         uint32_t inner = parse_or(parser);
         if (!parser->status && !take(parser, TOKEN_SIGN, ")"))
-            fail_at(parser, &parser->next, "here stands %s where a ')' is expected",
-                    quote(&parser->next).text);
+            fail_at(parser, &parser->next, "here stands %s where a ')' is expected", quote(&parser->next).text);
         return inner;
     }
     if (at.kind == TOKEN_NUMBER) {
         advance(parser);
-        return add_node(
-            parser, (user_node){.op = OP_NUMBER, .type = VALUE_NUMBER, .unit = at.unit, .number = at.number},
-            &at);
+        user_node number = {.op = OP_NUMBER, .type = VALUE_NUMBER, .unit = at.unit, .number = at.number};
+        return add_node(parser, number, &at);
     }
     if (at.kind == TOKEN_TEXT) {
         advance(parser);
-        return add_node(parser, (user_node){.op = OP_TEXT, .type = VALUE_TEXT, .text = unescape(parser, &at)},
-                        &at);
+        return add_node(parser, (user_node){.op = OP_TEXT, .type = VALUE_TEXT, .text = unescape(parser, &at)}, &at);
     }
     bool yes = is(parser, TOKEN_NAME, "true");
     if (yes || is(parser, TOKEN_NAME, "false")) {
         advance(parser);
-        return add_node(parser, (user_node){.op = OP_TRUTH, .type = VALUE_TRUTH, .truth = yes ? YES : NO},
-                        &at);
+        return add_node(parser, (user_node){.op = OP_TRUTH, .type = VALUE_TRUTH, .truth = yes ? YES : NO}, &at);
     }
     if (take(parser, TOKEN_NAME, "known"))
         return parse_known(parser);
@@ -218,8 +214,7 @@ static bool same_unit(value_unit a, value_unit b)
 static void check_units(parser *parser, const token *at, value_unit a, value_unit b)
 {
     if (!same_unit(a, b))
-        fail_at(parser, at, "'%.*s' between %s and %s", (int)at->length, at->at, unit_names[a],
-                unit_names[b]);
+        fail_at(parser, at, "'%.*s' between %s and %s", (int)at->length, at->at, unit_names[a], unit_names[b]);
 }
 
 static value_unit unit_of(node_op op, value_unit a, value_unit b)
@@ -238,10 +233,8 @@ static uint32_t join_numbers(parser *parser, const token *at, node_op op, uint32
     value_unit a = node_at(parser, left)->unit, b = node_at(parser, right)->unit;
     if (op == OP_ADD || op == OP_SUBTRACT)
         check_units(parser, at, a, b);
-    return add_node(
-        parser,
-        (user_node){.op = op, .type = VALUE_NUMBER, .unit = unit_of(op, a, b), .left = left, .right = right},
-        at);
+    user_node joined = {.op = op, .type = VALUE_NUMBER, .unit = unit_of(op, a, b), .left = left, .right = right};
+    return add_node(parser, joined, at);
 }
 
 static bool enter(parser *parser)
@@ -258,13 +251,11 @@ static uint32_t parse_signed(parser *parser)
     if (enter(parser)) {
         if (take(parser, TOKEN_SIGN, "-")) {
             uint32_t inner = parse_signed(parser);
-            if (expect(parser, &at, inner, VALUE_NUMBER))
-                node = add_node(parser,
-                                (user_node){.op = OP_NEGATE,
-                                            .type = VALUE_NUMBER,
-                                            .unit = node_at(parser, inner)->unit,
-                                            .left = inner},
-                                &at);
+            if (expect(parser, &at, inner, VALUE_NUMBER)) {
+                value_unit unit = node_at(parser, inner)->unit;
+                user_node negated = {.op = OP_NEGATE, .type = VALUE_NUMBER, .unit = unit, .left = inner};
+                node = add_node(parser, negated, &at);
+            }
         } else {
             node = parse_primary(parser);
         }
@@ -312,16 +303,14 @@ static void check_comparison(parser *parser, const token *at, node_op op, uint32
     const user_node *a = node_at(parser, left), *b = node_at(parser, right);
     if (op == OP_LIKE || op == OP_NOT_LIKE) {
         if (a->type != VALUE_TEXT || b->op != OP_TEXT)
-            fail_at(parser, at, "'%.*s' stands between a text and a pattern in quotes", (int)at->length,
-                    at->at);
+            fail_at(parser, at, "'%.*s' stands between a text and a pattern in quotes", (int)at->length, at->at);
     } else if (a->type != b->type) {
         fail_at(parser, at, "'%.*s' between %s and %s", (int)at->length, at->at, type_names[a->type],
                 type_names[b->type]);
     } else if (a->type == VALUE_NUMBER) {
         check_units(parser, at, a->unit, b->unit);
     } else if (op != OP_EQUAL && op != OP_NOT_EQUAL) {
-        fail_at(parser, at, "'%.*s' goes with numbers, not with %s", (int)at->length, at->at,
-                type_names[a->type]);
+        fail_at(parser, at, "'%.*s' goes with numbers, not with %s", (int)at->length, at->at, type_names[a->type]);
     }
 }
 
@@ -335,9 +324,8 @@ static uint32_t parse_comparison(parser *parser)
         uint32_t right = parse_sum(parser);
         if (!parser->status)
             check_comparison(parser, &at, comparisons[i].op, left, right);
-        return add_node(
-            parser, (user_node){.op = comparisons[i].op, .type = VALUE_TRUTH, .left = left, .right = right},
-            &at);
+        user_node made = {.op = comparisons[i].op, .type = VALUE_TRUTH, .left = left, .right = right};
+        return add_node(parser, made, &at);
     }
     return left;
 }
@@ -453,8 +441,7 @@ static void parse_value(parser *parser, const token *text, const char *from, con
     if (!parser->status && parser->next.kind != TOKEN_END)
         fail_at(parser, &parser->next, "'%s' is too much between braces", quote(&parser->next).text);
     if (!parser->status && format != AS_IT_IS && node_at(parser, node)->type != VALUE_NUMBER)
-        fail_at(parser, text, "only a number has a format, this is %s",
-                type_names[node_at(parser, node)->type]);
+        fail_at(parser, text, "only a number has a format, this is %s", type_names[node_at(parser, node)->type]);
     parser->lexer = outer;
     parser->next = next;
     add_piece(parser, (user_piece){.node = node, .format = format});
@@ -561,8 +548,7 @@ static void parse_severity(parser *parser, user_rule *rule)
             rule->severity = (tare__severity)i;
             return;
         }
-    fail_at(parser, &parser->next, "'%s' is no severity: info, warning and critical are",
-            quote(&parser->next).text);
+    fail_at(parser, &parser->next, "'%s' is no severity: info, warning and critical are", quote(&parser->next).text);
 }
 
 enum { NEEDED = 1, FIRST = 2 };
@@ -586,8 +572,7 @@ static bool parse_clause(parser *parser, user_rule *rule, unsigned *seen)
         if (*seen & 1u << i)
             fail_at(parser, &at, "the rule has its '%s' already", clauses[i].word);
         else if (!(clauses[i].flags & FIRST) && !rule->table)
-            fail_at(parser, &at, "'table' comes first in a rule: what '%s' means depends on it",
-                    clauses[i].word);
+            fail_at(parser, &at, "'table' comes first in a rule: what '%s' means depends on it", clauses[i].word);
         if (parser->status)
             return false;
         *seen |= 1u << i;
@@ -602,8 +587,7 @@ static void check_name(parser *parser, const token *at, const char *name)
 {
     for (size_t i = 0; i < parser->rules->n_rules; i++)
         if (strcmp(parser->rules->rules[i].name, name) == 0)
-            fail_at(parser, at, "there is a rule '%s' already, in line %u", name,
-                    parser->rules->rules[i].line);
+            fail_at(parser, at, "there is a rule '%s' already, in line %u", name, parser->rules->rules[i].line);
 }
 
 static void parse_rule(parser *parser)
@@ -617,8 +601,7 @@ static void parse_rule(parser *parser)
     user_rule rule = {
         .line = keyword.line, .where = NO_NODE, .when = NO_NODE, .gain = NO_NODE, .severity = TARE__WARNING};
     rule.name = tare__arena_copy(rules->arena, at.at, at.length);
-    if (!rule.name ||
-        !tare__array_fit(&rules->rules, &rules->rules_room, rules->n_rules + 1, sizeof *rules->rules)) {
+    if (!rule.name || !tare__array_fit(&rules->rules, &rules->rules_room, rules->n_rules + 1, sizeof *rules->rules)) {
         fail_memory(parser);
         return;
     }
@@ -644,16 +627,13 @@ static void parse_all(parser *parser)
         if (!is(parser, TOKEN_NAME, "rule"))
             fail_at(parser, &parser->next,
                     "here stands '%s' where 'rule', 'table', 'when', 'say', 'evidence', 'advice', 'gain' or "
-                    "'severity' "
-                    "is expected",
-                    quote(&parser->next).text);
+                    "'severity' is expected", quote(&parser->next).text);
         else
             parse_rule(parser);
     }
 }
 
-int tare__rules_parse(const char *text, size_t bytes, const char *name, tare__rules **rules,
-                      tare__error *error)
+int tare__rules_parse(const char *text, size_t bytes, const char *name, tare__rules **rules, tare__error *error)
 {
     *rules = NULL;
     if (bytes > USER_BYTES_MAX)

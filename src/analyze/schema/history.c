@@ -96,8 +96,7 @@ static const tare__schema_column group_columns[] = {
     N("max", most, DOUBLE, NOTHING, "largest value"),
 };
 #undef R
-static const tare__table revisions =
-    TABLE("revisions", ROWS, group_columns, tare__kept_group, "runs of one revision");
+static const tare__table revisions = TABLE("revisions", ROWS, group_columns, tare__kept_group, "runs of one revision");
 
 MADE(change_id, tare__kept_change, tare__value_text(point_of(cells, row->at)->id))
 MADE(change_revision, tare__kept_change, tare__value_text(point_of(cells, row->at)->revision))

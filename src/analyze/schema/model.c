@@ -244,8 +244,7 @@ static const tare__schema_column use_columns[] = {
      .through = offsetof(tare__model_view, report) + 1, .meaning = __VA_ARGS__}
 #define IN(member, counted) \
     .at = offsetof(tare__model_report, member), .count_at = offsetof(tare__model_report, counted)
-static const tare__table file =
-    OF_REPORT("model", TOP, file_columns, tare__model_report, "the file");
+static const tare__table file = OF_REPORT("model", TOP, file_columns, tare__model_report, "the file");
 static const tare__table dimensions = OF_REPORT("dimensions", ROWS, dimension_columns, tare__model_dimension,
                                                 "a symbol of the inputs", IN(dimensions, n_dimensions));
 static const tare__table inputs = OF_REPORT("inputs", ROWS, input_columns, tare__model_tensor,

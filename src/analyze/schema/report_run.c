@@ -133,8 +133,7 @@ const tare__table tare__table_run = SINGLE("run", run, run_columns, "what ran");
 const tare__schema_column tare__sentence_columns[1] = {
     {"note", TARE__STORED_TEXT, TARE__SHOW_NOTHING, .meaning = "a sentence"},
 };
-const tare__table tare__table_sentences =
-    TABLE("notes", VALUES, tare__sentence_columns, const char *, "a sentence");
+const tare__table tare__table_sentences = TABLE("notes", VALUES, tare__sentence_columns, const char *, "a sentence");
 const tare__table tare__table_notes = {.name = "notes",
                                   .shape = TARE__SHAPE_VALUES,
                                   .columns = tare__sentence_columns,

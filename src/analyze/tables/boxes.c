@@ -91,9 +91,7 @@ static void make_room(boxes *boxes)
 {
     while (boxes->n > boxes->max - boxes->max / 4 && boxes->resolution < UINT64_MAX) {
         uint64_t doubled = boxes->resolution * 2;
-        boxes->resolution = !boxes->resolution              ? FIRST_RESOLUTION
-                            : doubled < boxes->resolution ? UINT64_MAX
-                                                          : doubled;
+        boxes->resolution = !boxes->resolution ? FIRST_RESOLUTION : doubled < boxes->resolution ? UINT64_MAX : doubled;
         for (uint32_t i = 0; i < boxes->n_levels; i++)
             merge_level(boxes, &boxes->levels[i]);
     }

@@ -51,22 +51,14 @@ static void merge(tare__fact_row *row, const tare__fact_row *other)
     }
 }
 
-static bool fill(const work *work, tare__arena *arena, const tare__trace_fact *from, tare__fact_row *row)
+static void fill(const work *work, tare__arena *arena, const tare__trace_fact *from, tare__fact_row *row)
 {
-    const char *texts[] = {tare__trace_fact_text(work->trace, from->key),
-                           tare__trace_fact_text(work->trace, from->file),
-                           tare__trace_fact_text(work->trace, from->text)};
+    const char *key = tare__trace_fact_text(work->trace, from->key);
     const tare__trace_stream *stream = tare__trace_stream_at(work->trace, from->stream);
-    for (size_t i = 0; i < TARE__COUNT_OF(texts); i++) {
-        const char *copy = texts[i] ? tare__arena_copy(arena, texts[i], strlen(texts[i])) : NULL;
-        if (texts[i] && !copy)
-            return false;
-        texts[i] = copy;
-    }
     *row = (tare__fact_row){
-        .key = texts[0] ? texts[0] : "(name lost)",
-        .file = texts[1],
-        .text = texts[2],
+        .key = copied(arena, key ? key : "(name lost)"),
+        .file = copied(arena, tare__trace_fact_text(work->trace, from->file)),
+        .text = copied(arena, tare__trace_fact_text(work->trace, from->text)),
         .line = from->line,
         .process = stream ? tare__analyze_process_row(work, stream->process) : TARE__NO_ROW,
         .count = from->count,
@@ -78,7 +70,6 @@ static bool fill(const work *work, tare__arena *arena, const tare__trace_fact *f
         .first_at_ns = tare__trace_ns(work->trace, from->first_ticks),
         .last_at_ns = tare__trace_ns(work->trace, from->last_ticks),
     };
-    return true;
 }
 
 int tare__analyze_facts_table(work *work, tare__analysis *analysis)
@@ -89,8 +80,7 @@ int tare__analyze_facts_table(work *work, tare__analysis *analysis)
     if (!rows)
         return TARE_E_MEMORY;
     for (size_t i = 0; i < n; i++)
-        if (!fill(work, analysis->arena, &from[i], &rows[i]))
-            return TARE_E_MEMORY;
+        fill(work, analysis->arena, &from[i], &rows[i]);
     qsort(rows, n, sizeof *rows, by_identity);
     for (size_t i = 0; i < n; i++)
         if (kept && by_identity(&rows[kept - 1], &rows[i]) == 0)

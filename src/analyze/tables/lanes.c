@@ -103,8 +103,7 @@ static bool is_lane(const void *lanes, uint32_t at, const void *wanted)
 
 static int lane_of_track(timeline *timeline, const lane *key, uint32_t *at)
 {
-    uint32_t hash =
-        (uint32_t)tare__hash_mix(tare__hash_mix(0, (uint64_t)key->process << 32 | key->track), key->stream);
+    uint32_t hash = (uint32_t)tare__hash_mix(tare__hash_mix(0, (uint64_t)key->process << 32 | key->track), key->stream);
     *at = tare__index_find(&timeline->lane_of, hash, is_lane, timeline->lanes, key);
     if (*at != TARE__INDEX_NONE)
         return 0;

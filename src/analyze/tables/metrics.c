@@ -263,7 +263,7 @@ static int close_gauge(metric *metric)
 static const char *copy_text(tare__arena *arena, const char *text, const char **before, const char **copy)
 {
     if (text != *before) { /* rows of one subject are adjacent, and the trace has each text once */
-        *copy = text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
+        *copy = copied(arena, text);
         *before = text;
     }
     return *copy;
@@ -291,15 +291,14 @@ static void fill_figures(const metric *metric, const showing *showing, bool tota
     }
 }
 
-static int fill_row(work *work, tare__arena *arena, const tare__trace_series *series, metric *metric,
-                    last_texts *texts, tare__metric_row *row)
+static int fill_row(tare__arena *arena, const tare__trace_series *series, metric *metric, last_texts *texts,
+                    tare__metric_row *row)
 {
     tare__metric known = tare__metric_find(series->metric, (uint32_t)strlen(series->metric));
     bool total = series->kind == TARE__METRIC_TOTAL;
     showing showing = showing_of(series);
     *row = (tare__metric_row){
-        .metric = known < TARE__METRIC_COUNT ? tare__metric_of(known)->name
-                                             : tare__arena_copy(arena, series->metric, strlen(series->metric)),
+        .metric = known < TARE__METRIC_COUNT ? tare__metric_of(known)->name : copied(arena, series->metric),
         .subject = series->subject,
         .key = series->key,
         .owner = series->owner,
@@ -312,8 +311,6 @@ static int fill_row(work *work, tare__arena *arena, const tare__trace_series *se
         .min = NAN, .mean = NAN, .max = NAN, .max_at_ns = NAN, .first = NAN, .last = NAN, .total = NAN,
         .from_ns = NAN, .to_ns = NAN,
     };
-    if (!row->metric || !row->label || (series->absent && !row->absent))
-        return TARE_E_MEMORY;
     if (!metric->n) {
         row->absent = row->absent ? row->absent : "not sampled";
         return 0;
@@ -326,7 +323,6 @@ static int fill_row(work *work, tare__arena *arena, const tare__trace_series *se
         free(metric->points->rows);
         metric->points->rows = NULL;
     }
-    (void)work;
     return status || (metric->points && !row->points) ? TARE_E_MEMORY : 0;
 }
 
@@ -364,7 +360,7 @@ int tare__analyze_metrics_table(work *work, tare__analysis *analysis)
     for (size_t i = 0; i < n && !status; i++) {
         metric *metric = &metrics->rows[sorted[i] - series];
         metric->row = i;
-        status = fill_row(work, analysis->arena, sorted[i], metric, &texts, &rows[i]);
+        status = fill_row(analysis->arena, sorted[i], metric, &texts, &rows[i]);
     }
     free(sorted);
     analysis->metrics = rows;

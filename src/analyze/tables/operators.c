@@ -109,9 +109,8 @@ static int add_to_module(operators *all, operator_sum *sum, uint32_t row, const 
     if (!sum->module)
         sum->module = place->module;
     MODULES(all)[place->module - 1].operators += self;
-    return add_cell(all, place->module - 1, node->name, place->direction,
-                    is_same_call(all, node) ? 0 : calls_of(node), is_inner(all, node) ? 0 : all->totals[node->id - 1],
-                    self);
+    return add_cell(all, place->module - 1, node->name, place->direction, is_same_call(all, node) ? 0 : calls_of(node),
+                    is_inner(all, node) ? 0 : all->totals[node->id - 1], self);
 }
 
 static int count_calls(const operators *all, operator_sum *sum, const node *node)
@@ -241,14 +240,13 @@ static const char *why_unpaired(const operators *all, const operator_sum *sum, t
                  "the backward pass did not run in the reverse order of the forward pass: %s of it for %llu",
                  tare__unit_counted(calls, (double)missed->backward, "call", NULL),
                  (unsigned long long)missed->forward);
-    return tare__arena_copy(arena, words, strlen(words));
+    return copied(arena, words);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------- */
 static const char *text_of(const operators *all, tare__arena *arena, uint32_t name)
 {
-    const char *text = all->work->names.rows[name].text;
-    return tare__arena_copy(arena, text, strlen(text));
+    return copied(arena, all->work->names.rows[name].text);
 }
 
 typedef struct step_sums {
@@ -267,8 +265,8 @@ static step_sums sum_steps(const work *work, double tick_ns)
     return sum;
 }
 
-static int fill_row(const operators *all, const operator_sum *sum, const step_sums *steps, tare__arena *arena,
-                    tare__operator_row *row)
+static void fill_row(const operators *all, const operator_sum *sum, const step_sums *steps, tare__arena *arena,
+                     tare__operator_row *row)
 {
     double tick_ns = tare__trace_tick_ns(all->work->trace);
     const module_sum *module = sum->modules == 1 ? &MODULES(all)[sum->module - 1] : NULL;
@@ -291,10 +289,7 @@ static int fill_row(const operators *all, const operator_sum *sum, const step_su
         .pair_total_ns = sum->paired ? (double)sum->pair_total * tick_ns : NAN,
         .unpaired = why_unpaired(all, sum, arena),
     };
-    int status = tare__operators_put_shapes(all, sum, arena, row);
-    bool whole = !status && row->name && (row->phase || !sum->phase) && (row->module || !module) &&
-                 (row->pair || !sum->pair);
-    return whole ? 0 : TARE_E_MEMORY;
+    tare__operators_put_shapes(all, sum, arena, row);
 }
 
 static int by_self(const void *a, const void *b)
@@ -311,14 +306,13 @@ static int make_rows(operators *all, tare__analysis *analysis)
     size_t n = all->sums.n;
     step_sums steps = sum_steps(all->work, tare__trace_tick_ns(all->work->trace));
     tare__operator_row *rows = tare__arena_alloc(analysis->arena, (n + 1) * sizeof *rows);
-    int status = rows ? 0 : TARE_E_MEMORY;
     double self_ns = 0;
-    for (size_t i = 0; i < n && !status; i++) {
-        status = fill_row(all, &SUMS(all)[i], &steps, analysis->arena, &rows[i]);
+    if (!rows)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        fill_row(all, &SUMS(all)[i], &steps, analysis->arena, &rows[i]);
         self_ns += rows[i].self_ns;
     }
-    if (status)
-        return status;
     for (size_t i = 0; i < n; i++)
         rows[i].share = self_ns > 0 ? rows[i].self_ns / self_ns : NAN;
     qsort(rows, n, sizeof *rows, by_self);

@@ -71,8 +71,8 @@ uint32_t tare__operators_at(keyed *table, size_t row_bytes, uint32_t a, uint32_t
 
 /* Assigns the shapes recorded in one step to the operators, by how often each is called. */
 int tare__operators_take_shapes(operators *all);
-int tare__operators_put_shapes(const operators *all, const operator_sum *sum, tare__arena *arena,
-                               tare__operator_row *row);
+void tare__operators_put_shapes(const operators *all, const operator_sum *sum, tare__arena *arena,
+                                tare__operator_row *row);
 tare__direction tare__operators_direction(const operators *all, const node *node, const place *place);
 
 int tare__operators_modules_table(operators *all, tare__analysis *analysis);

@@ -29,12 +29,11 @@ static int by_parent_and_total(const void *a, const void *b)
     return left->at < right->at ? -1 : 1; /* by first occurrence */
 }
 
-static int fill_row(tree *tree, module_sum *module, uint32_t parent, uint32_t depth, tare__module_row *row)
+static void fill_row(tree *tree, module_sum *module, uint32_t parent, uint32_t depth, tare__module_row *row)
 {
-    const char *text = tree->all->work->names.rows[module->name].text;
     uint64_t self = module->total > module->inside ? module->total - module->inside : 0;
     *row = (tare__module_row){
-        .path = tare__arena_copy(tree->arena, text, strlen(text)),
+        .path = copied(tree->arena, tree->all->work->names.rows[module->name].text),
         .parent = parent,
         .depth = depth,
         .calls = module->calls,
@@ -45,12 +44,11 @@ static int fill_row(tree *tree, module_sum *module, uint32_t parent, uint32_t de
         .backward_calls = module->backward_calls,
         .backward_ns = module->backward_calls ? (double)module->backward * tree->tick_ns : NAN,
     };
-    return row->path ? 0 : TARE_E_MEMORY;
 }
 
 /* Modules are nested no deeper than the stack of spans that is kept. */
-static int make_below(tree *tree, const ordered *list, size_t n, uint32_t parent_place, uint32_t parent_row,
-                      uint32_t depth)
+static void make_below(tree *tree, const ordered *list, size_t n, uint32_t parent_place, uint32_t parent_row,
+                       uint32_t depth)
 {
     size_t low = 0, high = n;
     while (low < high) {
@@ -60,17 +58,14 @@ static int make_below(tree *tree, const ordered *list, size_t n, uint32_t parent
         else
             high = middle;
     }
-    int status = 0;
-    for (; low < n && list[low].parent == parent_place && !status; low++) {
+    for (; low < n && list[low].parent == parent_place; low++) {
         uint32_t at = tree->n++;
         module_sum *module = &MODULES(tree->all)[list[low].at];
         module->row = at;
-        status = fill_row(tree, module, parent_row, depth, &tree->rows[at]);
-        if (!status)
-            status = make_below(tree, list, n, list[low].at + 1, at, depth + 1);
+        fill_row(tree, module, parent_row, depth, &tree->rows[at]);
+        make_below(tree, list, n, list[low].at + 1, at, depth + 1);
         tree->rows[at].n_rows = tree->n - at - 1;
     }
-    return status;
 }
 
 static int make_modules(operators *all, tare__analysis *analysis)
@@ -87,7 +82,7 @@ static int make_modules(operators *all, tare__analysis *analysis)
     }
     if (!status) {
         qsort(list, n, sizeof *list, by_parent_and_total);
-        status = make_below(&tree, list, n, 0, TARE__NO_ROW, 0);
+        make_below(&tree, list, n, 0, TARE__NO_ROW, 0);
     }
     free(list);
     analysis->modules = tree.rows;
@@ -114,12 +109,10 @@ static int make_cells(operators *all, tare__analysis *analysis)
     int status = rows && texts ? 0 : TARE_E_MEMORY;
     for (size_t i = 0; i < n && !status; i++) {
         const module_operator *cell = &CELLS(all)[i];
-        const char *text = all->work->names.rows[cell->name].text;
         if (!texts[cell->name])
-            texts[cell->name] = tare__arena_copy(analysis->arena, text, strlen(text));
+            texts[cell->name] = copied(analysis->arena, all->work->names.rows[cell->name].text);
         rows[i] = (tare__module_operator_row){texts[cell->name], MODULES(all)[cell->module].row, cell->direction,
                                               cell->calls, (double)cell->total * tick_ns, cell->self * tick_ns};
-        status = rows[i].name ? 0 : TARE_E_MEMORY;
     }
     free(texts);
     if (status)

@@ -115,22 +115,19 @@ static const char *why_absent(const operators *all, const operator_sum *sum, cha
     char times[TARE__COUNTED_BYTES];
     if (sum->calls % sum->inspected == 0)
         return NULL;
-    snprintf(words, 256,
-             "it is called %s, not a multiple of the %" PRIu64 " calls in the inspected step",
+    snprintf(words, 256, "it is called %s, not a multiple of the %" PRIu64 " calls in the inspected step",
              tare__unit_counted(times, (double)sum->calls, "time", NULL), sum->inspected);
     return words;
 }
 
-int tare__operators_put_shapes(const operators *all, const operator_sum *sum, tare__arena *arena,
-                               tare__operator_row *row)
+void tare__operators_put_shapes(const operators *all, const operator_sum *sum, tare__arena *arena,
+                                tare__operator_row *row)
 {
     char words[256];
-    const char *absent = why_absent(all, sum, words);
+    row->shapes_absent = copied(arena, why_absent(all, sum, words));
     row->flops = row->bytes = row->flops_per_s = row->bytes_per_s = NAN;
-    if (absent) {
-        row->shapes_absent = tare__arena_copy(arena, absent, strlen(absent));
-        return row->shapes_absent ? 0 : TARE_E_MEMORY;
-    }
+    if (row->shapes_absent)
+        return;
     double times = (double)(sum->calls / sum->inspected);
     row->recomputed = sum->recomputed * (sum->calls / sum->inspected);
     row->flops = sum->flops * times;
@@ -139,6 +136,5 @@ int tare__operators_put_shapes(const operators *all, const operator_sum *sum, ta
         row->flops_per_s = row->flops / (row->total_ns / 1e9);
         row->bytes_per_s = row->bytes / (row->total_ns / 1e9);
     }
-    row->shapes = tare__arena_copy(arena, sum->shapes.data ? sum->shapes.data : "", sum->shapes.length);
-    return row->shapes ? 0 : TARE_E_MEMORY;
+    row->shapes = copied(arena, sum->shapes.data ? sum->shapes.data : "");
 }

@@ -245,8 +245,7 @@ static int pair_by_order(work *work, const call *forward, size_t n_forward, cons
     uint32_t *early = malloc((2 * n + 1) * sizeof *early), *late = early + n;
     if (!early)
         return TARE_E_MEMORY;
-    int status = lay(forward, n_forward, backward, n, false, early) &&
-                 lay(forward, n_forward, backward, n, true, late);
+    int status = lay(forward, n_forward, backward, n, false, early) && lay(forward, n_forward, backward, n, true, late);
     for (size_t i = 0; i < n && status == 1; i++) {
         bool sure = only_one_fits(work, forward, late[i], early[i]);
         int failed = sure ? add_pair(work, &forward[early[i]], &backward[i]) : miss(work, &backward[i], 1, 0);

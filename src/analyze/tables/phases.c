@@ -229,12 +229,8 @@ static int import_table(const imports *all, tare__analysis *analysis)
         size_t at = 0;
         while (at < phases->n_imports && strcmp(rows[at].module, each->module) != 0)
             at++;
-        if (at == phases->n_imports) {
-            const char *module = tare__arena_copy(analysis->arena, each->module, strlen(each->module));
-            if (!module)
-                return TARE_E_MEMORY;
-            rows[phases->n_imports++] = (tare__import_row){module, each->from, 0};
-        }
+        if (at == phases->n_imports)
+            rows[phases->n_imports++] = (tare__import_row){copied(analysis->arena, each->module), each->from, 0};
         if (!each->inside && each->to > from) {
             rows[at].total_ns += each->to - from;
             seen = each->to;
@@ -248,8 +244,8 @@ static int import_table(const imports *all, tare__analysis *analysis)
 static const char *sentence(tare__arena *arena, const char *format, unsigned long long n)
 {
     char text[256];
-    int length = snprintf(text, sizeof text, format, n);
-    return tare__arena_copy(arena, text, (size_t)length);
+    snprintf(text, sizeof text, format, n);
+    return copied(arena, text);
 }
 
 static double compile_time(const tare__analysis *analysis)
@@ -274,7 +270,7 @@ static uint64_t ticks_at(const work *work, double ns)
     return tare__trace_run_of(work->trace)->start_ticks + (uint64_t)(ns / tare__trace_tick_ns(work->trace) + 0.5);
 }
 
-static int find_limits(const work *work, tare__analysis *analysis, const imports *imported, limits *found)
+static void find_limits(const work *work, tare__analysis *analysis, const imports *imported, limits *found)
 {
     tare__phase_table *phases = &analysis->phases;
     tare__arena *arena = analysis->arena;
@@ -329,7 +325,6 @@ static int find_limits(const work *work, tare__analysis *analysis, const imports
         found->warm_up_from_ns = NAN;
         phases->warm_up_steps = 0;
     }
-    return phases->startup.how ? 0 : TARE_E_MEMORY;
 }
 
 static void fill_parts(const imports *imported, const limits *found, tare__phase_table *phases)
@@ -367,7 +362,7 @@ int tare__analyze_phases_table(work *work, tare__analysis *analysis, window *ste
     if (!status)
         status = import_table(&imported, analysis);
     if (!status)
-        status = find_limits(work, analysis, &imported, &found);
+        find_limits(work, analysis, &imported, &found);
     phases->imports_known = !status && !isnan(imported.ready_ns);
     if (!status && elapsed > 0) {
         found.to_ns = found.to_ns > elapsed ? elapsed : found.to_ns;
@@ -385,5 +380,5 @@ int tare__analyze_phases_table(work *work, tare__analysis *analysis, window *ste
         *steady = (window){found.from_ticks ? found.from_ticks : ticks_at(work, found.from_ns),
                            found.to_ticks ? found.to_ticks : ticks_at(work, found.to_ns), found.from_ns, found.to_ns};
     free(imported.rows);
-    return status;
+    return tare__arena_failed(analysis->arena) ? TARE_E_MEMORY : status;
 }

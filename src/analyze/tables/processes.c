@@ -42,9 +42,7 @@ const char *tare__analyze_command(tare__arena *arena, const char *arguments, siz
         append_argument(&line, at, length);
         at += length + 1;
     }
-    const char *copy = line.failed ? NULL : tare__arena_copy(arena, line.data ? line.data : "", line.length);
-    tare__text_free(&line);
-    return copy;
+    return kept(arena, &line);
 }
 
 /* ---- ranks --------------------------------------------------------------------------------------- */
@@ -85,9 +83,7 @@ const char *tare__analyze_label(const work *work, tare__arena *arena, const tare
     tare__text text = {0};
     tare__text_format(&text, "rank %llu%s%s%s", (unsigned long long)rank, command[0] ? " (" : "", command,
                       command[0] ? ")" : "");
-    const char *copy = text.failed ? NULL : tare__arena_copy(arena, text.data, text.length);
-    tare__text_free(&text);
-    return copy;
+    return kept(arena, &text);
 }
 
 /* ---- processes ----------------------------------------------------------------------------------- */
@@ -100,8 +96,7 @@ uint32_t tare__analyze_process_row(const work *work, uint32_t number)
     return row ? (uint32_t)(row - rows) : TARE__NO_ROW;
 }
 
-static int fill_process(const work *work, tare__arena *arena, const tare__trace_process *from,
-                        tare__process_row *row)
+static int fill_process(const work *work, tare__arena *arena, const tare__trace_process *from, tare__process_row *row)
 {
     uint64_t rank = 0;
     *row = (tare__process_row){
@@ -121,16 +116,11 @@ static int fill_process(const work *work, tare__arena *arena, const tare__trace_
         .dropped_spans = from->unattributed_spans,
         .dropped_others = from->unattributed_others,
     };
-    if (from->arguments) {
-        row->command = tare__analyze_command(arena, from->arguments, from->arguments_bytes);
-        if (!row->command)
-            return TARE_E_MEMORY;
-        row->label = tare__analyze_label(work, arena, from);
-        if (!row->label)
-            return TARE_E_MEMORY;
-    }
-    bool lost = (from->not_joined && !row->not_joined) || (from->unreadable && !row->unreadable);
-    return lost ? TARE_E_MEMORY : 0;
+    if (!from->arguments)
+        return 0;
+    row->command = tare__analyze_command(arena, from->arguments, from->arguments_bytes);
+    row->label = row->command ? tare__analyze_label(work, arena, from) : NULL;
+    return row->label ? 0 : TARE_E_MEMORY;
 }
 
 static int make_processes(const work *work, tare__analysis *analysis, tare__process_row **made)
@@ -147,7 +137,7 @@ static int make_processes(const work *work, tare__analysis *analysis, tare__proc
 }
 
 /* ---- threads ------------------------------------------------------------------------------------- */
-static int fill_thread(const work *work, tare__arena *arena, const stream *from, tare__thread_row *row)
+static void fill_thread(const work *work, tare__arena *arena, const stream *from, tare__thread_row *row)
 {
     const tare__trace_stream *told = tare__trace_stream_at(work->trace, from->id);
     const char *name = from == &work->stray ? "(more threads)" : told ? told->name : NULL;
@@ -168,7 +158,6 @@ static int fill_thread(const work *work, tare__arena *arena, const stream *from,
         .lost_blocks = from->lost_blocks,
         .skipped_slots = told ? told->skipped_slots : 0,
     };
-    return name && !row->name ? TARE_E_MEMORY : 0;
 }
 
 static void add_to_process(const work *work, const stream *from, tare__process_row *process,
@@ -203,19 +192,19 @@ static int make_threads(work *work, tare__analysis *analysis, tare__process_row 
     size_t n = work->n_streams + work->has_strays;
     tare__thread_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
     uint32_t *places = thread_places(work, analysis->n_processes);
-    int status = rows && places ? 0 : TARE_E_MEMORY;
-    for (size_t i = 0; i < n && !status; i++) {
+    bool there = rows && places;
+    for (size_t i = 0; i < n && there; i++) {
         stream *from = i < work->n_streams ? work->streams[i] : &work->stray;
         uint32_t process = tare__analyze_process_row(work, from->process);
         from->row = places[process == TARE__NO_ROW ? analysis->n_processes : process]++;
-        status = fill_thread(work, analysis->arena, from, &rows[from->row]);
+        fill_thread(work, analysis->arena, from, &rows[from->row]);
         if (process != TARE__NO_ROW)
             add_to_process(work, from, &processes[process], &rows[from->row]);
     }
     free(places);
     analysis->threads = rows;
     analysis->n_threads = n;
-    return status;
+    return there ? 0 : TARE_E_MEMORY;
 }
 
 int tare__analyze_process_tables(work *work, tare__analysis *analysis)
@@ -238,7 +227,7 @@ static int make_counters(const work *work, tare__analysis *analysis)
     tare__counter_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
     if (!rows)
         return TARE_E_MEMORY;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         rows[i] = (tare__counter_row){
             .name = copied(analysis->arena, work->names.rows[from[i].name].text),
             .n = from[i].moments.n,
@@ -250,9 +239,6 @@ static int make_counters(const work *work, tare__analysis *analysis)
             .first_at_ns = tare__trace_ns(work->trace, from[i].first_at),
             .last_at_ns = tare__trace_ns(work->trace, from[i].last_at),
         };
-        if (!rows[i].name)
-            return TARE_E_MEMORY;
-    }
     qsort(rows, n, sizeof *rows, by_counter_name);
     analysis->counters = rows;
     analysis->n_counters = n;
@@ -274,16 +260,13 @@ static int make_marks(const work *work, tare__analysis *analysis)
     tare__mark_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
     if (!rows)
         return TARE_E_MEMORY;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         rows[i] = (tare__mark_row){
             .name = copied(analysis->arena, work->names.rows[from[i].name].text),
             .n = from[i].n,
             .first_at_ns = tare__trace_ns(work->trace, from[i].first_at),
             .last_at_ns = tare__trace_ns(work->trace, from[i].last_at),
         };
-        if (!rows[i].name)
-            return TARE_E_MEMORY;
-    }
     qsort(rows, n, sizeof *rows, by_first_time);
     analysis->marks = rows;
     analysis->n_marks = n;
@@ -299,7 +282,7 @@ static int by_aggregate_total(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-static int fill_aggregate(const work *work, tare__arena *arena, const cell *from, tare__aggregate_row *row)
+static void fill_aggregate(const work *work, tare__arena *arena, const cell *from, tare__aggregate_row *row)
 {
     const canon *name = &work->names.rows[from->name];
     *row = (tare__aggregate_row){
@@ -311,13 +294,11 @@ static int fill_aggregate(const work *work, tare__arena *arena, const cell *from
         .timed = from->timed,
         .estimated = from->timed < from->calls,
         .total_ns = NAN,
-        .each = tare__analyze_durations(work, &from->hist, from->min, from->max, (double)from->total,
-                                        from->timed),
+        .each = tare__analyze_durations(work, &from->hist, from->min, from->max, (double)from->total, from->timed),
     };
     if (from->timed)
         row->total_ns = row->estimated ? row->each.mean_ns * (double)from->calls
                                        : (double)from->total * tare__trace_tick_ns(work->trace);
-    return row->name && (row->file || !name->file) ? 0 : TARE_E_MEMORY;
 }
 
 static int make_aggregates(const work *work, tare__analysis *analysis)
@@ -325,11 +306,10 @@ static int make_aggregates(const work *work, tare__analysis *analysis)
     const cell *from = (const cell *)(const void *)work->cells.rows;
     size_t n = work->cells.n;
     tare__aggregate_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
-    int status = rows ? 0 : TARE_E_MEMORY;
-    for (size_t i = 0; i < n && !status; i++)
-        status = fill_aggregate(work, analysis->arena, &from[i], &rows[i]);
-    if (status)
-        return status;
+    if (!rows)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < n; i++)
+        fill_aggregate(work, analysis->arena, &from[i], &rows[i]);
     qsort(rows, n, sizeof *rows, by_aggregate_total);
     analysis->aggregates = rows;
     analysis->n_aggregates = n;

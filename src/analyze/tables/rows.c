@@ -63,8 +63,6 @@ int tare__analyze_numbers(const work *work, tare__arena *arena, const node *of, 
         if (!cell->n)
             continue;
         const char *name = copied(arena, work->names.rows[cell->name].text);
-        if (!name)
-            return TARE_E_MEMORY;
         bool timed = cell->ticks && !(of->flags & NODE_INSPECTION);
         double rate = timed ? cell->sum / ((double)cell->ticks * tick_ns / 1e9) : NAN;
         made[(*n)++] = (tare__number_row){.name = name, .n = cell->n, .sum = cell->sum, .rate = rate};
@@ -213,8 +211,6 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
         .each = tare__analyze_durations(maker->work, &node->hist, node->min, node->max, of_calls, node->hist.total),
     };
     tare__hist_free(&node->hist); /* frees memory for the following rows */
-    if (!row->name)
-        return TARE_E_MEMORY;
     return tare__analyze_numbers(maker->work, maker->arena, node, &row->numbers, &row->n_numbers);
 }
 
@@ -238,7 +234,7 @@ static int make_rows(row_maker *maker, node *parent, uint32_t parent_row)
 
 /* File names are owned by the trace; the result must outlive it. Sites of one file share the pointer, so a small
  * cache is sufficient. */
-static int own_files(row_maker *maker)
+static void own_files(row_maker *maker)
 {
     enum { CACHED = 64 };
     const char *from[CACHED] = {NULL}, *to[CACHED] = {NULL};
@@ -250,12 +246,9 @@ static int own_files(row_maker *maker)
         if (from[at] != file) {
             from[at] = file;
             to[at] = copied(maker->arena, file);
-            if (!to[at])
-                return TARE_E_MEMORY;
         }
         maker->rows[i].file = to[at];
     }
-    return 0;
 }
 
 static int by_group_total(const void *a, const void *b)
@@ -370,8 +363,7 @@ int tare__analyze_spans_table(work *work, tare__analysis *analysis)
     } else {
         status = make_groups(&maker, analysis);
     }
-    if (!status)
-        status = own_files(&maker);
+    own_files(&maker);
     free(maker.texts);
     analysis->spans = maker.rows;
     analysis->n_spans = maker.n;
@@ -380,8 +372,7 @@ int tare__analyze_spans_table(work *work, tare__analysis *analysis)
 }
 
 /* ---- track rows ---------------------------------------------------------------------------------- */
-static int fill_track_row(const work *work, tare__arena *arena, const node *track, node *span,
-                          tare__track_row *row)
+static void fill_track_row(const work *work, tare__arena *arena, const node *track, node *span, tare__track_row *row)
 {
     const canon *on = &work->names.rows[track->name];
     double tick_ns = tare__trace_tick_ns(work->trace);
@@ -397,7 +388,6 @@ static int fill_track_row(const work *work, tare__arena *arena, const node *trac
         .flows = span->flows,
         .children = span->with_parent,
     };
-    return row->track && row->name ? 0 : TARE_E_MEMORY;
 }
 
 /* After the spans table, which sums and sorts the nodes. */
@@ -410,13 +400,14 @@ int tare__analyze_tracks_table(work *work, tare__analysis *analysis)
             n++;
     }
     tare__track_row *rows = tare__arena_alloc(analysis->arena, n * sizeof *rows);
-    int status = rows ? 0 : TARE_E_MEMORY;
+    if (!rows)
+        return TARE_E_MEMORY;
     analysis->tracks = rows;
-    for (node *track = work->tracks->children; track && !status; track = track->sibling) {
+    for (node *track = work->tracks->children; track; track = track->sibling) {
         if (track->hist.total)
-            status = fill_track_row(work, analysis->arena, track, track, &rows[analysis->n_tracks++]);
-        for (node *span = track->children; span && !status; span = span->sibling)
-            status = fill_track_row(work, analysis->arena, track, span, &rows[analysis->n_tracks++]);
+            fill_track_row(work, analysis->arena, track, track, &rows[analysis->n_tracks++]);
+        for (node *span = track->children; span; span = span->sibling)
+            fill_track_row(work, analysis->arena, track, span, &rows[analysis->n_tracks++]);
     }
-    return status;
+    return 0;
 }

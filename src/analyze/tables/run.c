@@ -14,7 +14,6 @@ typedef struct note_list {
     const char *notes[NOTES_MAX];
     size_t n;
     tare__arena *arena;
-    bool failed;
 } note_list;
 
 static void note(note_list *list, const char *format, ...) TARE__PRINTF(2, 3);
@@ -27,9 +26,7 @@ static void note(note_list *list, const char *format, ...)
     va_end(args);
     if (length < 0 || list->n == NOTES_MAX)
         return;
-    list->notes[list->n] = tare__arena_copy(list->arena, sentence, strlen(sentence));
-    list->failed |= !list->notes[list->n];
-    list->n++;
+    list->notes[list->n++] = copied(list->arena, sentence);
 }
 
 /* "1 span", "4,000 spans" */
@@ -55,8 +52,7 @@ static void note_end(note_list *list, const work *work, const tare__run_table *r
         note(list, "the file ends inside a block at byte %llu: events after %s are missing",
              (unsigned long long)damage->torn_offset, time);
     else if (!run->finished)
-        note(list,
-             "the file is unfinished: its recording is still running or was killed; the last event is at %s",
+        note(list, "the file is unfinished: its recording is still running or was killed; the last event is at %s",
              time);
     if (!run->finished && run->folder && access(run->folder, F_OK) == 0)
         note(list, "`tare report %s` may recover more events", run->folder);
@@ -82,9 +78,8 @@ static void note_damage(note_list *list, const work *work)
     if (damage->blocks) {
         counted blocks = how_many(damage->blocks, "damaged block", "damaged blocks");
         counted spans = how_many(damage->spans, "span", "spans");
-        note(list, "%s (first at byte %llu) %s dropped: %s%s", blocks.text,
-             (unsigned long long)damage->first_offset, damage->blocks == 1 ? "was" : "were",
-             damage->headless ? "at least " : "", spans.text);
+        note(list, "%s (first at byte %llu) %s dropped: %s%s", blocks.text, (unsigned long long)damage->first_offset,
+             damage->blocks == 1 ? "was" : "were", damage->headless ? "at least " : "", spans.text);
     }
     if (damage->unknown)
         note(list, "%s of a newer version skipped", how_many(damage->unknown, "block", "blocks").text);
@@ -136,8 +131,7 @@ static void note_losses(note_list *list, const tare__run_table *run)
              how_many(run->dropped_spans, "span", "spans").text,
              how_many(run->dropped_others, "other event", "other events").text);
     if (run->rotated_spans)
-        note(list,
-             "%s dropped because of --max-size or --last: data before %s is incomplete",
+        note(list, "%s dropped because of --max-size or --last: data before %s is incomplete",
              how_many(run->rotated_spans, "span was", "spans were").text,
              tare__unit_time(time, run->rotated_before_at_ns));
     note_refusals(list, run);
@@ -156,11 +150,9 @@ static void note_folding(note_list *list, const work *work)
     if (work->too_deep)
         note(list, "too many spans were open at once: the innermost are counted, not timed");
     if (work->nodes.folded_many)
-        note(list, "more than %u different span paths: the rest is merged into \"(others)\"",
-             NODES_MAX);
+        note(list, "more than %u different span paths: the rest is merged into \"(others)\"", NODES_MAX);
     if (work->has_strays)
-        note(list,
-             "too many threads: the rest shares one row, and the self time of their long spans is overestimated");
+        note(list, "too many threads: the rest shares one row, and the self time of their long spans is overestimated");
     if (work->nodes.numbers_refused)
         note(list, "%s on spans were dropped: too many different names",
              how_many(work->nodes.numbers_refused, "number", "numbers").text);
@@ -179,15 +171,13 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
     /* Small deviations are ignored; the table of Tare's overhead has the figures. */
     if (own->longest_interval_ns >= 1.5 * own->interval_ns)
         note(list,
-             "sampling interval up to %s instead of %s: more frequent sampling would have exceeded the CPU limit "
-             "for samplers",
-             tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
+             "sampling interval up to %s instead of %s: more frequent sampling would have exceeded the CPU limit for "
+             "samplers", tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
     if (metrics->restarts)
         note(list,
              "sampled totals decreased %s (first %s of a %s), which they never should: only increases are counted "
-             "from "
-             "there on",
-             how_many(metrics->restarts, "time", "times").text, metrics->restarted, metrics->restarted_of);
+             "from there on", how_many(metrics->restarts, "time", "times").text, metrics->restarted,
+             metrics->restarted_of);
     if (metrics->late)
         note(list, "%s dropped: not in order of time", how_many(metrics->late, "sample was", "samples were").text);
     if (metrics->strangers)
@@ -201,31 +191,22 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
 }
 
 /* ---- table --------------------------------------------------------------------------------------- */
-static const char *copy_text(tare__arena *arena, const char *text, bool *failed)
-{
-    const char *copy = text ? tare__arena_copy(arena, text, strlen(text)) : NULL;
-    *failed |= text && !copy;
-    return copy;
-}
-
-static void split_arguments(tare__run_table *run, const tare__trace_run *told, tare__arena *arena,
-                            bool *failed)
+static int split_arguments(tare__run_table *run, const tare__trace_run *told, tare__arena *arena)
 {
     if (!told->arguments)
-        return;
+        return 0;
     run->command = tare__analyze_command(arena, told->arguments, told->arguments_bytes);
     char *copy = tare__arena_copy(arena, told->arguments, told->arguments_bytes);
     size_t n = 1;
     for (size_t i = 0; i < told->arguments_bytes; i++)
         n += told->arguments[i] == '\0';
     const char **arguments = tare__arena_alloc(arena, n * sizeof *arguments);
-    if (!copy || !arguments || !run->command) {
-        *failed = true;
-        return;
-    }
+    if (!copy || !arguments || !run->command)
+        return TARE_E_MEMORY;
     for (size_t at = 0; at < told->arguments_bytes; at += strlen(copy + at) + 1)
         arguments[run->n_arguments++] = copy + at;
     run->arguments = arguments;
+    return 0;
 }
 
 /* End of an unfinished file: the last event, or the end of a process, which also ends its open spans. */
@@ -248,7 +229,7 @@ double tare__analyze_elapsed(const work *work)
     return last ? tare__trace_ns(work->trace, last) : NAN;
 }
 
-static void fill_from_end(const work *work, tare__run_table *run, tare__arena *arena, bool *failed)
+static void fill_from_end(const work *work, tare__run_table *run, tare__arena *arena)
 {
     const tare__trace_end *end = tare__trace_end_of(work->trace);
     run->finished = end->present;
@@ -264,7 +245,7 @@ static void fill_from_end(const work *work, tare__run_table *run, tare__arena *a
     run->refused_system = end->refused_system;
     run->refused_copy = end->refused_copy;
     run->left_running = end->left_running;
-    run->write_error = copy_text(arena, end->write_error, failed);
+    run->write_error = copied(arena, end->write_error);
 }
 
 static void fill_from_people(const work *work, const tare__analysis *analysis, tare__run_table *run)
@@ -290,19 +271,18 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     const tare__trace_damage *damage = tare__trace_damage_of(work->trace);
     tare__run_table *run = &analysis->run;
     tare__arena *arena = analysis->arena;
-    bool failed = false;
-    split_arguments(run, told, arena, &failed);
-    fill_from_end(work, run, arena, &failed);
+    int status = split_arguments(run, told, arena);
+    fill_from_end(work, run, arena);
     fill_from_people(work, analysis, run);
-    run->host = copy_text(arena, told->host, &failed);
-    run->directory = copy_text(arena, told->directory, &failed);
-    run->writer = copy_text(arena, told->writer, &failed);
-    run->cpu_model = copy_text(arena, told->cpu_model, &failed);
-    run->folder = copy_text(arena, run->finished ? NULL : told->folder, &failed);
-    run->kernel = copy_text(arena, told->kernel, &failed);
-    run->system = copy_text(arena, told->system, &failed);
-    run->revision = copy_text(arena, told->revision, &failed);
-    run->gpus = copy_text(arena, told->gpus, &failed);
+    run->host = copied(arena, told->host);
+    run->directory = copied(arena, told->directory);
+    run->writer = copied(arena, told->writer);
+    run->cpu_model = copied(arena, told->cpu_model);
+    run->folder = copied(arena, run->finished ? NULL : told->folder);
+    run->kernel = copied(arena, told->kernel);
+    run->system = copied(arena, told->system);
+    run->revision = copied(arena, told->revision);
+    run->gpus = copied(arena, told->gpus);
     tare__peaks_read(&run->peaks, told->peaks ? told->peaks : "");
     run->memory_bytes = told->memory_bytes ? (double)told->memory_bytes : NAN;
     run->attached = (int64_t)told->attached;
@@ -322,11 +302,9 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     note_folding(&list, work);
     note_samples(&list, work, analysis);
     if (tare__steps_only_queue(analysis))
-        note(
-            &list,
-            "durations and rates of steps are host time: most steps end without waiting for the GPU");
+        note(&list, "durations and rates of steps are host time: most steps end without waiting for the GPU");
     const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);
-    if (failed || list.failed || !notes)
+    if (status || !notes)
         return TARE_E_MEMORY;
     memcpy(notes, list.notes, list.n * sizeof *notes);
     run->notes = notes;

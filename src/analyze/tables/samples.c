@@ -333,9 +333,7 @@ static const char *name_of(const work *work, const subject *subject, tare__arena
     if (!subject->per_step &&
         tare__intern_find(work->samples->by_key, (const char *)key, sizeof key) != TARE__INTERN_NONE)
         tare__text_string(&name, " (outside of steps)");
-    const char *copy = name.failed ? NULL : tare__arena_copy(arena, name.data ? name.data : "", name.length);
-    tare__text_free(&name);
-    return copy;
+    return kept(arena, &name);
 }
 
 static int fill_row(const work *work, const subject *subject, tare__arena *arena, tare__sample_row *row)

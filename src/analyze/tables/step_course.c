@@ -201,10 +201,7 @@ static int fill_parts(const work *work, const course *course, const chosen *chos
         return TARE_E_MEMORY;
     for (size_t i = 0; i < n; i++) {
         uint32_t name = course->names[chosen[i].at];
-        const char *text = work->names.rows[name].text;
-        parts[i] = name == CANON_OTHERS ? NULL : tare__arena_copy(arena, text, strlen(text));
-        if (name != CANON_OTHERS && !parts[i])
-            return TARE_E_MEMORY;
+        parts[i] = name == CANON_OTHERS ? NULL : copied(arena, work->names.rows[name].text);
     }
     to->parts = parts;
     to->n_parts = n;

@@ -141,8 +141,7 @@ static int take_duration(work *work, steps *steps, const slow_step *step)
     return keep_duration(work, steps, step->duration);
 }
 
-int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now,
-                       how_ended how)
+int tare__analyze_step(work *work, stream *stream, const frame *frame, uint32_t depth, uint64_t now, how_ended how)
 {
     slow_step step = {.duration = now - frame->span.begin, .begin = frame->span.begin, .stream = stream};
     open_index index = {0};
@@ -292,19 +291,16 @@ static int put_numbers(const work *work, const steps *steps, const step_job *job
     rated rated = rated_steps(steps, job, tare__trace_tick_ns(work->trace));
     for (size_t i = 0; i < steps->n_numbers; i++) {
         const step_number *number = &steps->numbers[i];
-        const char *text = work->names.rows[number->name].text;
         if (number->inspected && epochs)
             continue; /* one step says nothing about an epoch */
         made[row->n_numbers++] = (tare__number_row){
-            .name = tare__arena_copy(arena, text, strlen(text)),
+            .name = copied(arena, work->names.rows[number->name].text),
             .n = number->n,
             .sum = number->sum,
             .rate = rate_of(number, job, &rated),
             .estimated = number->inspected,
             .inspected = number->inspected ? job->inspections : 0,
         };
-        if (!made[row->n_numbers - 1].name)
-            return TARE_E_MEMORY;
     }
     tare__analyze_sort_numbers(made, row->n_numbers);
     row->numbers = made;
@@ -319,8 +315,7 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
         return status;
     double tick_ns = tare__trace_tick_ns(work->trace);
     *row = (tare__step_row){
-        .name = tare__arena_copy(analysis->arena, work->names.rows[steps->name].text,
-                                 strlen(work->names.rows[steps->name].text)),
+        .name = copied(analysis->arena, work->names.rows[steps->name].text),
         .group = steps->group,
         .count = steps->count,
         .job_count = job.count,
@@ -346,8 +341,6 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
         .longest_gap_ns = (double)job.longest_gap * tick_ns,
         .gaps = job.gaps,
     };
-    if (!row->name)
-        return TARE_E_MEMORY;
     if (steps->count) {
         rated rated = rated_steps(steps, &job, tick_ns);
         row->per_second = rated.seconds > 0 ? (double)rated.of_job / rated.seconds : NAN;
@@ -362,8 +355,7 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
     return status ? status : put_numbers(work, steps, &job, analysis->arena, row);
 }
 
-static int fill_rows(work *work, tare__analysis *analysis, uint32_t kind, const tare__step_row **rows,
-                     size_t *n)
+static int fill_rows(work *work, tare__analysis *analysis, uint32_t kind, const tare__step_row **rows, size_t *n)
 {
     tare__step_row *made = tare__arena_alloc(analysis->arena, work->n_steps * sizeof *made);
     int status = made ? 0 : TARE_E_MEMORY;

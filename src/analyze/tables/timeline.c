@@ -24,7 +24,7 @@ static const char *process_name(const work *work, uint32_t number, tare__arena *
             snprintf(name, sizeof name, "process %lld", (long long)process->pid);
         else
             snprintf(name, sizeof name, "unknown process");
-        return tare__arena_copy(arena, name, strlen(name));
+        return copied(arena, name);
     }
     const char *program = last_part(process->arguments);
     size_t first = strlen(process->arguments) + 1;
@@ -39,7 +39,7 @@ static const char *process_name(const work *work, uint32_t number, tare__arena *
         snprintf(name, sizeof name, "%s%.180s (%lld)", rank, program, (long long)process->pid);
     else
         snprintf(name, sizeof name, "%s%.180s", rank, program);
-    return tare__arena_copy(arena, name, strlen(name));
+    return copied(arena, name);
 }
 
 static const char *lane_name(const work *work, const lane *from, const char *process, tare__arena *arena)
@@ -54,7 +54,7 @@ static const char *lane_name(const work *work, const lane *from, const char *pro
         snprintf(thread, sizeof thread, "thread %lld%s", stream ? (long long)stream->tid : 0,
                  from->complete ? " (complete spans)" : "");
     snprintf(name, sizeof name, "%.280s · %s", process, thread);
-    return tare__arena_copy(arena, name, strlen(name));
+    return copied(arena, name);
 }
 
 /* ---- order of lanes ------------------------------------------------------------------------------ */
@@ -89,12 +89,11 @@ typedef struct maker {
     double tick_ns;
 } maker;
 
-static int fill_lane(const maker *maker, const ordered *ordered, tare__lane *lane)
+static void fill_lane(const maker *maker, const ordered *ordered, tare__lane *lane)
 {
     const struct lane *from = ordered->lane;
     const tare__trace_process *process = tare__trace_process_at(maker->work->trace, from->process);
-    const tare__trace_stream *stream =
-        from->stream ? tare__trace_stream_at(maker->work->trace, from->stream) : NULL;
+    const tare__trace_stream *stream = from->stream ? tare__trace_stream_at(maker->work->trace, from->stream) : NULL;
     uint32_t kind = from->stream ? TARE__NAME_TRACK : maker->work->names.rows[from->track].kind;
     *lane = (tare__lane){
         .process = process_name(maker->work, from->process, maker->arena),
@@ -104,8 +103,7 @@ static int fill_lane(const maker *maker, const ordered *ordered, tare__lane *lan
         .depth = (uint32_t)from->n_levels,
         .spans = from->spans,
     };
-    lane->name = lane->process ? lane_name(maker->work, from, lane->process, maker->arena) : NULL;
-    return lane->name ? 0 : TARE_E_MEMORY;
+    lane->name = lane_name(maker->work, from, lane->process, maker->arena);
 }
 
 static int make_lanes(maker *maker)
@@ -114,27 +112,23 @@ static int make_lanes(maker *maker)
     size_t n = from->n_lanes;
     tare__lane *lanes = tare__arena_alloc(maker->arena, (n + 1) * sizeof *lanes);
     maker->lanes = calloc(n + 1, sizeof *maker->lanes);
-    int status = lanes && maker->lanes ? 0 : TARE_E_MEMORY;
-    for (size_t i = 0; i < n && !status; i++)
+    if (!lanes || !maker->lanes)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < n; i++)
         maker->lanes[i] = (ordered){
             &from->lanes[i], tare__analyze_process_row(maker->work, from->lanes[i].process), i};
-    if (!status)
-        qsort(maker->lanes, n, sizeof *maker->lanes, by_place);
-    for (size_t i = 0; i < n && !status; i++)
-        status = fill_lane(maker, &maker->lanes[i], &lanes[i]);
+    qsort(maker->lanes, n, sizeof *maker->lanes, by_place);
+    for (size_t i = 0; i < n; i++)
+        fill_lane(maker, &maker->lanes[i], &lanes[i]);
     maker->to->lanes = lanes;
-    maker->to->n_lanes = status ? 0 : n;
-    return status;
+    maker->to->n_lanes = n;
+    return 0;
 }
 
 static uint32_t name_at(maker *maker, uint32_t canon)
 {
     if (!maker->name_of[canon]) {
-        const char *text = maker->work->names.rows[canon].text;
-        const char *copy = tare__arena_copy(maker->arena, text, strlen(text));
-        if (!copy)
-            return UINT32_MAX;
-        maker->names[maker->to->n_names++] = copy;
+        maker->names[maker->to->n_names++] = copied(maker->arena, maker->work->names.rows[canon].text);
         maker->name_of[canon] = (uint32_t)maker->to->n_names;
     }
     return maker->name_of[canon] - 1;
@@ -167,10 +161,8 @@ static int make_boxes(maker *maker)
             const level *level = &from->levels[maker->lanes[lane].lane->levels[depth]];
             for (uint32_t at = level->first; at != NO_BOX; at = from->pool[at].next) {
                 tare__box *box = &boxes[to->n_boxes++];
-                *box = (tare__box){.lane = lane, .depth = depth};
-                box->name = name_at(maker, tare__box_name(&from->pool[at]));
-                if (box->name == UINT32_MAX)
-                    return TARE_E_MEMORY;
+                *box = (tare__box){.lane = lane, .depth = depth,
+                                   .name = name_at(maker, tare__box_name(&from->pool[at]))};
                 fill_box(maker, &from->pool[at], box);
             }
         }
@@ -181,10 +173,9 @@ static int make_boxes(maker *maker)
 
 static int make_line(const maker *maker, const line *from, tare__counter_line *line)
 {
-    const char *text = maker->work->names.rows[from->name].text;
     tare__metric_point *points = tare__arena_alloc(maker->arena, LINE_BUCKETS * sizeof *points);
-    *line = (tare__counter_line){tare__arena_copy(maker->arena, text, strlen(text)), points, 0};
-    if (!points || !line->name)
+    *line = (tare__counter_line){copied(maker->arena, maker->work->names.rows[from->name].text), points, 0};
+    if (!points)
         return TARE_E_MEMORY;
     for (size_t i = 0; i < LINE_BUCKETS; i++) {
         const line_bucket *bucket = &from->buckets[i];
@@ -244,7 +235,7 @@ static int make_result(const work *work, const timeline *from, tare__timeline *t
     to->names = maker.names;
     uint64_t all = all_spans(work);
     to->left_out_spans = all > to->spans ? all - to->spans : 0;
-    return status;
+    return tare__arena_failed(to->arena) ? TARE_E_MEMORY : status;
 }
 
 /* ---- entry point --------------------------------------------------------------------------------- */
@@ -263,8 +254,7 @@ void tare__timeline_free(tare__timeline *timeline)
         tare__arena_free(timeline->arena);
 }
 
-int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__timeline **result,
-                           tare__error *error)
+int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__timeline **result, tare__error *error)
 {
     *result = NULL;
     int status = tare__trace_prescan(trace, error);

@@ -18,15 +18,17 @@ typedef struct view {
 } view;
 
 typedef struct sampled {
+    const view *view;
     const tare__metric_row *row;
     const metric *under; /* the series of the row */
 } sampled;
 
-typedef double figure(const view *view, const sampled *sampled);
+typedef double figure(const sampled *sampled);
 
 /* The next row of a metric with this kind of subject, starting at *at; false: no more. In the order of the file. */
 static bool next(const view *view, size_t *at, tare__metric id, tare__subject_kind subject, sampled *sampled)
 {
+    sampled->view = view;
     while (*at < view->n) {
         sampled->under = &view->work->metrics.rows[(*at)++];
         sampled->row = &view->analysis->metrics[sampled->under->row];
@@ -59,33 +61,16 @@ static double smaller(double a, double b)
     return isnan(a) || b < a ? b : a;
 }
 
-/* Summed over all rows; NaN if no row has a value. */
-static double sum_of(const view *view, tare__metric id, tare__subject_kind subject, figure *figure)
+/* Over all rows that have values; NaN if none has. */
+static double fold(const view *view, tare__metric id, tare__subject_kind subject, figure *figure,
+                   double (*join)(double, double))
 {
     sampled sampled;
     double all = NAN;
     for (size_t at = 0; next(view, &at, id, subject, &sampled);)
         if (sampled.row->n)
-            all = sum(all, figure(view, &sampled));
+            all = join(all, figure(&sampled));
     return all;
-}
-
-static double max_of(const view *view, tare__metric id, tare__subject_kind subject)
-{
-    sampled sampled;
-    double most = NAN;
-    for (size_t at = 0; next(view, &at, id, subject, &sampled);)
-        most = larger(most, sampled.row->max);
-    return most;
-}
-
-static double least_last(const view *view, tare__metric id, tare__subject_kind subject)
-{
-    sampled sampled;
-    double least = NAN;
-    for (size_t at = 0; next(view, &at, id, subject, &sampled);)
-        least = smaller(least, sampled.row->last);
-    return least;
 }
 
 static double scale_of(const tare__metric_row *row)
@@ -95,36 +80,38 @@ static double scale_of(const tare__metric_row *row)
 
 /* A process's totals count from its start: usage before the first sample belongs to the run, except for a process
  * that was attached to. */
-static double used(const view *view, const sampled *sampled)
+static double used(const sampled *sampled)
 {
     const metric *under = sampled->under;
-    bool attached = tare__trace_run_of(view->work->trace)->attached != 0 || view->work->window.to;
+    const work *work = sampled->view->work;
+    bool attached = tare__trace_run_of(work->trace)->attached != 0 || work->window.to;
     if (attached && !under->stretches)
         return NAN;
     return ((double)under->added + (attached ? 0 : (double)under->first)) * scale_of(sampled->row);
 }
 
-static double added(const view *view, const sampled *sampled)
+static double added(const sampled *sampled)
 {
-    (void)view;
     return sampled->row->total;
 }
 
-static double mean_of(const view *view, const sampled *sampled)
+static double mean_of(const sampled *sampled)
 {
-    (void)view;
     return sampled->row->mean;
 }
 
-static double most_of(const view *view, const sampled *sampled)
+static double most_of(const sampled *sampled)
 {
-    (void)view;
     return sampled->row->max;
 }
 
-static double one(const view *view, const sampled *sampled)
+static double last_of(const sampled *sampled)
 {
-    (void)view;
+    return sampled->row->last;
+}
+
+static double one(const sampled *sampled)
+{
     (void)sampled;
     return 1;
 }
@@ -132,8 +119,8 @@ static double one(const view *view, const sampled *sampled)
 /* The tree includes processes that have ended; without it, the sum over sampled processes is used. */
 static double tree_total(const view *view, tare__metric id)
 {
-    double all = sum_of(view, id, TARE__SUBJECT_TREE, used);
-    return isnan(all) ? sum_of(view, id, TARE__SUBJECT_PROCESS, used) : all;
+    double all = fold(view, id, TARE__SUBJECT_TREE, used, sum);
+    return isnan(all) ? fold(view, id, TARE__SUBJECT_PROCESS, used, sum) : all;
 }
 
 /* I/O counters of a process may be unreadable: the sum of the others would be too low, and so is the earlier total. */
@@ -150,8 +137,6 @@ static const char *reason_of(const view *view, tare__metric id, tare__subject_ki
     for (size_t at = 0; next(view, &at, id, subject, &sampled);)
         if (sampled.row->absent)
             return sampled.row->absent;
-    if (!tare__trace_run_of(view->work->trace)->interval_ns)
-        return "not sampled";
     return "not sampled";
 }
 
@@ -199,7 +184,7 @@ static void fill_cores(const view *view, tare__usage_table *usage)
     usage->cores_allowed = run->cpus ? (double)run->cpus : NAN;
     static const tare__subject_kind by[] = {TARE__SUBJECT_SYSTEM, TARE__SUBJECT_CONTAINER, TARE__SUBJECT_TREE};
     for (size_t i = 0; i < TARE__COUNT_OF(by); i++) {
-        double limit = least_last(view, TARE__M_CPU_LIMIT, by[i]);
+        double limit = fold(view, TARE__M_CPU_LIMIT, by[i], last_of, smaller);
         if (limit > 0)
             usage->cores_allowed = smaller(usage->cores_allowed, limit);
     }
@@ -264,18 +249,17 @@ static void fill_memory(const view *view, tare__usage_table *usage)
     const tare__trace_run *run = tare__trace_run_of(view->work->trace);
     fill_peak(view, usage);
     /* The tree is sampled, while a process's peak is the kernel's high-water mark: the tree had at least that. */
-    double together = max_of(view, TARE__M_RSS, TARE__SUBJECT_TREE);
+    double together = fold(view, TARE__M_RSS, TARE__SUBJECT_TREE, most_of, larger);
     usage->tree_rss_max_bytes = isnan(together) ? NAN : fmax(together, usage->rss_peak_bytes);
     double machine = run->memory_bytes ? (double)run->memory_bytes
-                                       : max_of(view, TARE__M_MEMORY_TOTAL, TARE__SUBJECT_SYSTEM);
-    double limit = least_last(view, TARE__M_MEMORY_LIMIT, TARE__SUBJECT_CONTAINER);
+                                       : fold(view, TARE__M_MEMORY_TOTAL, TARE__SUBJECT_SYSTEM, most_of, larger);
+    double limit = fold(view, TARE__M_MEMORY_LIMIT, TARE__SUBJECT_CONTAINER, last_of, smaller);
     usage->memory_allowed_bytes = limit > 0 ? smaller(machine, limit) : machine;
 }
 
 /* ---- disks, network, other ----------------------------------------------------------------------- */
-static double from_outside(const view *view, const sampled *sampled)
+static double from_outside(const sampled *sampled)
 {
-    (void)view;
     return strcmp(sampled->row->label, "lo") == 0 ? NAN : sampled->row->total;
 }
 
@@ -287,42 +271,41 @@ static void fill_rest(const view *view, tare__usage_table *usage)
     usage->disk_write_bytes = io_total(view, TARE__M_DISK_WRITE);
     if (isnan(usage->disk_read_bytes) && isnan(usage->disk_write_bytes))
         usage->absent_disk = reason_of(view, TARE__M_DISK_READ, TARE__SUBJECT_TREE);
-    usage->net_received_bytes = sum_of(view, TARE__M_NET_RECEIVED, TARE__SUBJECT_NETWORK, from_outside);
-    usage->net_sent_bytes = sum_of(view, TARE__M_NET_SENT, TARE__SUBJECT_NETWORK, from_outside);
+    usage->net_received_bytes = fold(view, TARE__M_NET_RECEIVED, TARE__SUBJECT_NETWORK, from_outside, sum);
+    usage->net_sent_bytes = fold(view, TARE__M_NET_SENT, TARE__SUBJECT_NETWORK, from_outside, sum);
     usage->faults_major = tree_total(view, TARE__M_FAULTS_MAJOR);
     usage->switches_voluntary = tree_total(view, TARE__M_SWITCHES_VOLUNTARY);
     usage->switches_forced = tree_total(view, TARE__M_SWITCHES_FORCED);
-    usage->threads_max = max_of(view, TARE__M_THREADS, TARE__SUBJECT_TREE);
-    usage->processes_max = max_of(view, TARE__M_PROCESSES, TARE__SUBJECT_TREE);
+    usage->threads_max = fold(view, TARE__M_THREADS, TARE__SUBJECT_TREE, most_of, larger);
+    usage->processes_max = fold(view, TARE__M_PROCESSES, TARE__SUBJECT_TREE, most_of, larger);
 }
 
 /* ---- energy, GPUs -------------------------------------------------------------------------------- */
 /* Core and graphics domains are part of a package, and "psys" includes the package. */
-static double package_energy(const view *view, const sampled *sampled)
+static double package_energy(const sampled *sampled)
 {
     bool counts = strstr(sampled->row->label, "package") || strstr(sampled->row->label, "dram");
-    return counts ? added(view, sampled) : NAN;
+    return counts ? added(sampled) : NAN;
 }
 
-static double power_integral(const view *view, const sampled *sampled)
+static double power_integral(const sampled *sampled)
 {
     const tare__metric_row *row = sampled->row;
-    (void)view;
     return row->to_ns > row->from_ns ? row->mean * (row->to_ns - row->from_ns) / 1e9 : NAN;
 }
 
 static void fill_energy(work *work, const view *view, tare__usage_table *usage)
 {
     const tare__trace_run *run = tare__trace_run_of(work->trace);
-    double cpu = sum_of(view, TARE__M_ENERGY, TARE__SUBJECT_SENSOR, package_energy);
-    double gpu = sum_of(view, TARE__M_ENERGY, TARE__SUBJECT_GPU, added);
+    double cpu = fold(view, TARE__M_ENERGY, TARE__SUBJECT_SENSOR, package_energy, sum);
+    double gpu = fold(view, TARE__M_ENERGY, TARE__SUBJECT_GPU, added, sum);
     if (isnan(gpu))
-        gpu = sum_of(view, TARE__M_POWER, TARE__SUBJECT_GPU, power_integral);
+        gpu = fold(view, TARE__M_POWER, TARE__SUBJECT_GPU, power_integral, sum);
     usage->energy_joules = sum(cpu, gpu);
     usage->carbon_intensity = run->has_carbon ? (double)run->carbon / 1000 : CARBON_G_PER_KWH;
     usage->carbon_grams = usage->energy_joules / JOULES_PER_KWH * usage->carbon_intensity;
     work->carbon_assumed = !run->has_carbon && !isnan(usage->energy_joules);
-    bool has_gpu = !isnan(sum_of(view, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU, one));
+    bool has_gpu = !isnan(fold(view, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU, one, sum));
     if (isnan(usage->energy_joules))
         usage->absent_energy = reason_of(view, TARE__M_ENERGY, TARE__SUBJECT_SENSOR);
     else if (isnan(cpu))
@@ -332,25 +315,23 @@ static void fill_energy(work *work, const view *view, tare__usage_table *usage)
 }
 
 /* The reason that the writer recorded for missing GPU data, without "n/a: ". */
-static int fill_gpu_reason(const view *view, tare__usage_table *usage)
+static void fill_gpu_reason(const view *view, tare__usage_table *usage)
 {
     static const char not_there[] = "n/a: ";
     const char *gpus = tare__trace_run_of(view->work->trace)->gpus;
     usage->absent_gpu = reason_of(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU);
     if (!gpus || strncmp(gpus, not_there, sizeof not_there - 1) != 0)
-        return 0;
-    gpus += sizeof not_there - 1;
-    usage->absent_gpu = tare__arena_copy(view->analysis->arena, gpus, strlen(gpus));
-    return usage->absent_gpu ? 0 : TARE_E_MEMORY;
+        return;
+    usage->absent_gpu = copied(view->analysis->arena, gpus + sizeof not_there - 1);
 }
 
-static int fill_gpu(const view *view, tare__usage_table *usage)
+static void fill_gpu(const view *view, tare__usage_table *usage)
 {
-    double gpus = sum_of(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, one);
-    usage->gpu_busy_mean = sum_of(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, mean_of) / gpus;
-    usage->gpu_memory_max_bytes = sum_of(view, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU, most_of);
-    bool absent = isnan(usage->gpu_busy_mean) && isnan(usage->gpu_memory_max_bytes);
-    return absent ? fill_gpu_reason(view, usage) : 0;
+    double gpus = fold(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, one, sum);
+    usage->gpu_busy_mean = fold(view, TARE__M_GPU_BUSY, TARE__SUBJECT_GPU, mean_of, sum) / gpus;
+    usage->gpu_memory_max_bytes = fold(view, TARE__M_MEMORY_USED, TARE__SUBJECT_GPU, most_of, sum);
+    if (isnan(usage->gpu_busy_mean) && isnan(usage->gpu_memory_max_bytes))
+        fill_gpu_reason(view, usage);
 }
 
 int tare__analyze_usage_table(work *work, tare__analysis *analysis)
@@ -362,5 +343,6 @@ int tare__analyze_usage_table(work *work, tare__analysis *analysis)
     fill_memory(&view, usage);
     fill_rest(&view, usage);
     fill_energy(work, &view, usage);
-    return fill_gpu(&view, usage);
+    fill_gpu(&view, usage);
+    return 0;
 }

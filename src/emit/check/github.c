@@ -26,8 +26,7 @@ static void put_rows(const tare__check *check, tare__outcome outcome, const char
             continue;
         tare__check_sentence(&check->rows[i], &sentence);
         put(out, level, title, sentence.data ? sentence.data : "");
-        out->failed |= sentence.failed;
-        tare__text_free(&sentence);
+        tare__text_end(&sentence, out);
         told++;
     }
 }
@@ -43,6 +42,5 @@ void tare__emit_check_github(const tare__check *check, const tare__check_names *
     bool silent =
         !tare__check_passed(check) && !check->count[TARE__OUTCOME_FAILED]; /* no row states why it failed */
     put(out, silent ? "error" : "notice", names->head, summary.data ? summary.data : "");
-    out->failed |= summary.failed;
-    tare__text_free(&summary);
+    tare__text_end(&summary, out);
 }

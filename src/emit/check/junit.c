@@ -41,8 +41,7 @@ static void put_error(const tare__check *check, tare__text *out)
     tare__check_summary(check, &sentence);
     tare__text_string(out, "    <testcase name=\"tare check\" classname=\"tare.check\" time=\"0\"");
     put_result(out, "error", check->unconfirmed ? "rerun" : "nothing", sentence.data ? sentence.data : "");
-    out->failed |= sentence.failed;
-    tare__text_free(&sentence);
+    tare__text_end(&sentence, out);
 }
 
 /* An inconclusive figure has neither failed nor been shown to pass, which readers of JUnit XML know as "skipped". */
@@ -64,8 +63,7 @@ static void put_case(const tare__check_row *row, tare__text *out)
         tare__escape_xml(out, text);
         tare__text_string(out, "</system-out>\n    </testcase>\n");
     }
-    out->failed |= sentence.failed;
-    tare__text_free(&sentence);
+    tare__text_end(&sentence, out);
 }
 
 void tare__emit_check_junit(const tare__check *check, const tare__check_names *names, tare__text *out)

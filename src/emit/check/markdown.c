@@ -125,6 +125,5 @@ void tare__emit_check_markdown(const tare__check *check, const tare__check_names
         tare__text_string(out, "\n\n");
     }
     put_table(check, out);
-    out->failed |= cell.failed;
-    tare__text_free(&cell);
+    tare__text_end(&cell, out);
 }

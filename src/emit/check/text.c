@@ -115,11 +115,8 @@ static void put_head(tare__page *page, const tare__check_names *names)
 static void put_warnings(tare__page *page, const tare__check *check)
 {
     for (size_t i = 0; i < check->n_warnings; i++) {
-        tare__page_style_on(page, TARE__PAGE_WARNING);
-        tare__text_string(page->out, "warning ");
-        tare__page_style_off(page);
-        tare__page_sentence(page, 8, check->warnings[i]);
-        tare__page_line_end(page);
+        tare__page_put(page, TARE__PAGE_WARNING, "warning ");
+        tare__page_say(page, TARE__PAGE_PLAIN, 8, check->warnings[i]);
     }
 }
 
@@ -133,8 +130,7 @@ static void put_summary(tare__page *page, const tare__check *check)
     tare__page_sentence(page, 8, summary.data ? summary.data : "");
     tare__page_style_off(page);
     tare__page_line_end(page);
-    page->out->failed |= summary.failed;
-    tare__text_free(&summary);
+    tare__text_end(&summary, page->out);
 }
 
 void tare__emit_check_text(const tare__check *check, const tare__check_names *names,

@@ -1,10 +1,13 @@
-/* check words: text that all formats of a check share: summary, sentence for a row, which rows are listed.
+/* check words: text that all formats of a check share: summary, sentence for a row, which rows are listed; and a check
+ * as JSON, generated from its schema.
  * Owned by the calling thread.
  * Must not know how a check is made. */
 #include "check.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "emit/emit.h"
 
 #define OTHERS_MAX 10 /* rows that could not fail but changed */
 
@@ -98,4 +101,11 @@ bool tare__check_tells(const tare__check_row *row, size_t *others)
     if (row->outcome != TARE__OUTCOME_CHANGED && row->outcome != TARE__OUTCOME_IMPROVED)
         return false;
     return (*others)++ < OTHERS_MAX;
+}
+
+void tare__emit_check_json(const tare__check *check, const tare__check_names *names, bool pretty, tare__text *out)
+{
+    const tare__check_view view = {
+        .check = check, .baseline = {names->base, check->base}, .candidate = {names->head, check->head}};
+    tare__put_document(out, &tare__document_check, &view, pretty);
 }

@@ -9,13 +9,8 @@ typedef struct tare__emit_comparison {
     const tare__compare_ab *ab;
 } tare__emit_comparison;
 
-/* Each 0; TARE_E_SYSTEM if the sink refused, TARE_E_MEMORY with a message. */
-int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__emit_options *options,
-                               const tare__emit_sink *sink, tare__error *error);
-int tare__emit_comparison_json(const tare__emit_comparison *input, const tare__emit_options *options,
-                               const tare__emit_sink *sink, tare__error *error);
-int tare__emit_comparison_html(const tare__emit_comparison *input, const tare__emit_options *options,
-                               const tare__emit_sink *sink, tare__error *error);
+/* Each of a tare__emit_comparison. */
+tare__emit_writer tare__emit_comparison_text, tare__emit_comparison_json, tare__emit_comparison_html;
 
 /* ---- text that all formats use ---------------------------------------------------------------- */
 #define TARE__COMPARED_BYTES 64

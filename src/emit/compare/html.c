@@ -28,8 +28,7 @@ static void put_side(tare__text *out, const char *title, const tare__side *side)
     tare__text_format(out, "<div><h3>%s</h3><p>", title);
     tare__plain_words(out, words.data ? words.data : "");
     put(out, "</p></div>\n");
-    out->failed |= words.failed;
-    tare__text_free(&words);
+    tare__text_end(&words, out);
 }
 
 static void put_warnings(tare__text *out, const tare__comparison *from)
@@ -234,6 +233,7 @@ static void put_key(tare__text *out, const tare__comparison *from)
     put(out, "</section>\n");
 }
 
+/* Frees `out`. */
 static int put_all(tare__text *out, const tare__compare_view *view, const tare__emit_sink *sink, tare__error *error)
 {
     const tare__document *document = &tare__document_compare;
@@ -252,12 +252,13 @@ static int put_all(tare__text *out, const tare__compare_view *view, const tare__
     if (from->n)
         put_key(out, from);
     tare__plain_end(out);
-    return status ? status : tare__emit_flush(out, sink, error);
+    return tare__emit_end(out, status, sink, error);
 }
 
-int tare__emit_comparison_html(const tare__emit_comparison *input, const tare__emit_options *options,
-                               const tare__emit_sink *sink, tare__error *error)
+int tare__emit_comparison_html(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                               tare__error *error)
 {
+    const tare__emit_comparison *input = what;
     tare__text out = {0}, answer = {0};
     (void)options;
     tare__compared_answer(&answer, input);
@@ -265,6 +266,5 @@ int tare__emit_comparison_html(const tare__emit_comparison *input, const tare__e
     out.failed = answer.failed;
     int status = put_all(&out, &view, sink, error);
     tare__text_free(&answer);
-    tare__text_free(&out);
     return status;
 }

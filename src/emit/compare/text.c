@@ -38,24 +38,11 @@ static bool is_difference(const tare__compared *row)
 }
 
 /* ---- the head --------------------------------------------------------------------------------- */
-static void put_labelled(tare__page *page, const char *label, const char *words, tare__page_style style)
-{
-    tare__page_style_on(page, style);
-    tare__text_string(page->out, label);
-    tare__page_style_off(page);
-    tare__text_pad_to(page->out, TARE__PAGE_LABEL);
-    tare__page_sentence(page, TARE__PAGE_LABEL, words);
-    tare__page_line_end(page);
-}
-
 static void put_side(tare__page *page, const char *label, const tare__figures *figures, const char *name)
 {
     tare__text words = {0};
     tare__compared_side(&words, figures, name);
-    if (!words.failed)
-        put_labelled(page, label, words.data, TARE__PAGE_STRONG);
-    page->out->failed |= words.failed;
-    tare__text_free(&words);
+    tare__page_labelled_words(page, label, &words);
 }
 
 static void put_head(tare__page *page, const tare__emit_comparison *input)
@@ -66,17 +53,11 @@ static void put_head(tare__page *page, const tare__emit_comparison *input)
     put_side(page, "candidate", from->head, input->head_name);
     size_t shown = tare__page_rows(page, from->n_warnings, WARNINGS);
     for (size_t i = 0; i < shown; i++)
-        put_labelled(page, "careful", from->warnings[i], TARE__PAGE_WARNING);
+        tare__page_labelled(page, TARE__PAGE_WARNING, "careful", from->warnings[i]);
     tare__page_more(page, from->n_warnings - shown, "remarks");
     tare__compared_answer(&answer, input);
     tare__page_line_end(page);
-    tare__page_style_on(page, TARE__PAGE_STRONG);
-    if (!answer.failed)
-        tare__page_sentence(page, 0, answer.data);
-    tare__page_style_off(page);
-    tare__page_line_end(page);
-    page->out->failed |= answer.failed;
-    tare__text_free(&answer);
+    tare__page_words(page, TARE__PAGE_STRONG, 0, &answer, TARE__PAGE_ENDLESS);
 }
 
 /* ---- tables ----------------------------------------------------------------------------------- */
@@ -94,16 +75,12 @@ static bool has_costs(tare__section section)
 
 static void put_columns(tare__page *page, tare__section section)
 {
-    tare__page_heading(page, title_of(section));
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__page_cell(page, VALUE_COLUMNS, "baseline");
-    tare__page_cell(page, VALUE_COLUMNS, "candidate");
-    tare__page_cell(page, VALUE_COLUMNS, has_costs(section) ? "cost" : "effect");
-    tare__page_cell(page, VALUE_COLUMNS, "change");
-    tare__page_cell(page, INTERVAL_COLUMNS, "95 % interval");
-    tare__page_cell(page, P_COLUMNS, "p");
-    tare__page_style_off(page);
-    tare__page_line_end(page);
+    static const unsigned widths[] = {VALUE_COLUMNS, VALUE_COLUMNS,    VALUE_COLUMNS,
+                                      VALUE_COLUMNS, INTERVAL_COLUMNS, P_COLUMNS};
+    tare__page_columns(page, title_of(section),
+                       has_costs(section) ? "baseline|candidate|cost|change|95 % interval|p"
+                                          : "baseline|candidate|effect|change|95 % interval|p",
+                       widths);
 }
 
 static void put_name(tare__page *page, const char *mark, const char *name, const char *unit)
@@ -117,8 +94,7 @@ static void put_name(tare__page *page, const char *mark, const char *name, const
     if (!whole.failed)
         tare__page_name(page, 0, whole.data, 0);
     page->name_columns += MARK_COLUMNS;
-    page->out->failed |= whole.failed;
-    tare__text_free(&whole);
+    tare__text_end(&whole, page->out);
 }
 
 static void put_cost(tare__page *page, const tare__compared *row)
@@ -153,7 +129,7 @@ static void put_row(tare__page *page, const tare__compared *row)
     tare__page_style_on(page, style_of(row->decision.verdict));
     put_name(page, mark_of(row->decision.verdict), row->name, row->base->unit);
     tare__page_style_off(page);
-    tare__page_pad(page);
+    tare__text_pad_to(page->out, page->name_columns);
     tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->decision.base));
     tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, row->base->unit, row->decision.head));
     if (has_costs(row->section))
@@ -172,9 +148,7 @@ static void put_quiet(tare__page *page, tare__section section, size_t n, bool kn
 {
     char count[TARE__UNIT_BYTES];
     tare__page_line_end(page);
-    tare__page_style_on(page, TARE__PAGE_STRONG);
-    tare__text_string(page->out, title_of(section));
-    tare__page_style_off(page);
+    tare__page_put(page, TARE__PAGE_STRONG, title_of(section));
     tare__page_style_on(page, TARE__PAGE_FAINT);
     tare__text_format(page->out, "  %s, among %s; --all shows them",
                       known ? "no significant change" : "inconclusive",
@@ -222,15 +196,10 @@ static void put_only(tare__page *page, const char *side, const tare__figure *con
     size_t shown = tare__page_rows(page, n, FEW_ONLY);
     if (!n)
         return;
-    tare__page_heading(page, side);
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__page_cell(page, VALUE_COLUMNS, "value");
-    tare__page_cell(page, VALUE_COLUMNS, "total");
-    tare__page_style_off(page);
-    tare__page_line_end(page);
+    tare__page_columns(page, side, "value|total", (const unsigned[]){VALUE_COLUMNS, VALUE_COLUMNS});
     for (size_t i = 0; i < shown; i++) {
         put_name(page, " ", rows[i]->name, rows[i]->unit);
-        tare__page_pad(page);
+        tare__text_pad_to(page->out, page->name_columns);
         tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, rows[i]->unit, rows[i]->value));
         tare__page_cell(page, VALUE_COLUMNS, tare__unit_number(text, rows[i]->unit, rows[i]->total));
         tare__page_line_end(page);
@@ -238,9 +207,10 @@ static void put_only(tare__page *page, const char *side, const tare__figure *con
     tare__page_more(page, n - shown, "rows");
 }
 
-int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__emit_options *options,
-                               const tare__emit_sink *sink, tare__error *error)
+int tare__emit_comparison_text(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                               tare__error *error)
 {
+    const tare__emit_comparison *input = what;
     const tare__comparison *from = input->comparison;
     tare__text text = {0};
     tare__page page = {.out = &text, .options = options, .name_columns = options->width - FIGURE_COLUMNS};
@@ -253,12 +223,6 @@ int tare__emit_comparison_text(const tare__emit_comparison *input, const tare__e
     put_only(&page, "Baseline only", (const tare__figure *const *)from->only_base, from->n_only_base);
     put_only(&page, "Candidate only", (const tare__figure *const *)from->only_head, from->n_only_head);
     tare__page_line_end(&page);
-    tare__page_style_on(&page, TARE__PAGE_FAINT);
-    tare__page_sentence(
-        &page, 0, "! worse, + better, ~ changed, = no significant change, ? inconclusive");
-    tare__page_style_off(&page);
-    tare__page_line_end(&page);
-    int status = tare__emit_flush(&text, sink, error);
-    tare__text_free(&text);
-    return status;
+    tare__page_say(&page, TARE__PAGE_FAINT, 0, "! worse, + better, ~ changed, = no significant change, ? inconclusive");
+    return tare__emit_end(&text, 0, sink, error);
 }

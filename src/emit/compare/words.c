@@ -1,6 +1,7 @@
-/* compare words: text for values, changes and the conclusion of a comparison, the same in every output.
+/* compare words: text for values, changes and the conclusion of a comparison, the same in every output; and the
+ * comparison as JSON, generated from its schema.
  * Owned by the calling thread.
- * Must not know the formats. */
+ * Must not know how anything was compared. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,4 +163,17 @@ void tare__compared_answer(tare__text *out, const tare__emit_comparison *input)
                           " Only the answer for %s accounts for testing after every round; the other figures were "
                           "tested once, when it stopped.",
                           input->ab->figure);
+}
+
+int tare__emit_comparison_json(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                               tare__error *error)
+{
+    const tare__emit_comparison *input = what;
+    tare__text answer = {0};
+    tare__compared_answer(&answer, input);
+    tare__compare_view view = tare__compared_view(input, answer.data);
+    int status = answer.failed ? tare__no_memory(error)
+                               : tare__emit_document(&tare__document_compare, &view, options, sink, error);
+    tare__text_free(&answer);
+    return status;
 }

@@ -48,8 +48,4 @@ int tare__chrome_end_event(chrome *to); /* 0, or the sink's refusal */
 int tare__chrome_put_process(void *to, int64_t pid, const tare__text *name, int64_t order);
 int tare__chrome_put_thread(void *to, const tare__export_place *place, const tare__text *name, int64_t order);
 
-/* ---- complete spans (chrome_complete.c): callbacks of the exporter ------------------------------------------- */
-int tare__chrome_note_flows(void *to, uint32_t stream, tare__complete_span *spans, uint32_t n);
-int tare__chrome_put_complete(void *to, const tare__export_span *span);
-
 #endif

@@ -125,8 +125,7 @@ void tare__chrome_put_lasts(chrome *to, const tare__export_span *span)
 
 /* ---- processes and threads ----------------------------------------------------------------------------- */
 /* Sets a name or, if that is NULL, a sort position. */
-static int put_about(chrome *to, const char *what, int64_t pid, int64_t tid, const tare__text *name,
-                     int64_t order)
+static int put_about(chrome *to, const char *what, int64_t pid, int64_t tid, const tare__text *name, int64_t order)
 {
     tare__chrome_begin_event(to, "M");
     tare__chrome_put_place(to, pid, tid);
@@ -150,8 +149,7 @@ int tare__chrome_put_process(void *context, int64_t pid, const tare__text *name,
     return status ? status : put_about(context, "process_sort_index", pid, 0, NULL, order);
 }
 
-int tare__chrome_put_thread(void *context, const tare__export_place *place, const tare__text *name,
-                            int64_t order)
+int tare__chrome_put_thread(void *context, const tare__export_place *place, const tare__text *name, int64_t order)
 {
     int status = put_about(context, "thread_name", place->pid, place->tid, name, 0);
     return status ? status : put_about(context, "thread_sort_index", place->pid, place->tid, NULL, order);

@@ -9,7 +9,8 @@
 
 #include "tare.h"
 
-#define ORDER_LAST INT32_MAX /* of rows that the file does not describe */
+#define ATTACHED_MAX 64u /* different names on one span */
+#define ORDER_LAST   INT32_MAX /* of rows that the file does not describe */
 
 const char *tare__export_category(uint32_t category)
 {
@@ -118,6 +119,51 @@ static int go_to(tare__exporter *out, uint32_t stream)
     return tare__lanes_is_stray(&out->lanes, stream) ? put_stray(out) : 0;
 }
 
+/* ---- numbers of a span that is still open ------------------------------------------------------------- */
+static tare__attached *make_room(tare__attached *list)
+{
+    uint32_t room = list ? list->room * 2 : 2;
+    tare__attached *grown = realloc(list, sizeof *grown + room * sizeof grown->numbers[0]);
+    if (grown && !list)
+        *grown = (tare__attached){.n = 0};
+    if (grown)
+        grown->room = room;
+    return grown;
+}
+
+/* Two call sites may have created separate ids for one name. */
+static bool same_name(const tare__trace *trace, uint32_t left, uint32_t right)
+{
+    if (left == right)
+        return true;
+    const tare__trace_name *a = tare__trace_name_at(trace, left), *b = tare__trace_name_at(trace, right);
+    return a && b && a->text && b->text && strcmp(a->text, b->text) == 0;
+}
+
+/* Adds to the list at *own, which is created if necessary. 0 or TARE_E_MEMORY. */
+static int attach(const tare__trace *trace, void **own, uint32_t name, double value)
+{
+    tare__attached *list = *own;
+    for (uint32_t i = 0; list && i < list->n; i++) {
+        if (same_name(trace, list->numbers[i].name, name)) {
+            list->numbers[i].sum += value;
+            return 0;
+        }
+    }
+    if (list && list->n == ATTACHED_MAX) {
+        list->left_out++;
+        return 0;
+    }
+    if (!list || list->n == list->room) {
+        list = make_room(list);
+        if (!list)
+            return TARE_E_MEMORY;
+        *own = list;
+    }
+    list->numbers[list->n++] = (struct tare__attached_number){value, name};
+    return 0;
+}
+
 /* ---- nested spans -------------------------------------------------------------------------------------- */
 static uint32_t kind_of(const tare__exporter *out, uint32_t id)
 {
@@ -203,7 +249,7 @@ static int take_number(void *context, tare__replay_stream *stream, tare__replay_
     const tare__exporter *out = context;
     (void)stream;
     (void)ticks;
-    return innermost ? tare__emit_attach(out->trace, &((open_span *)innermost)->numbers, name, value) : 0;
+    return innermost ? attach(out->trace, &((open_span *)innermost)->numbers, name, value) : 0;
 }
 
 /* ---- complete spans: on lanes, so that no two overlap ---------------------------------------------------- */
@@ -322,7 +368,7 @@ static int put_all(tare__exporter *out)
     if (status)
         return status;
     if (tare__lanes_open(&out->lanes, out->trace))
-        return tare__fail(out->error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(out->error);
     if (out->format->head)
         status = out->format->head(out->to);
     if (!status)

@@ -5,11 +5,20 @@
 #ifndef TARE_EMIT_EXPORTER_H
 #define TARE_EMIT_EXPORTER_H
 
-#include "attached.h"
 #include "emit/flush.h"
 #include "gauges.h"
 #include "lanes.h"
 #include "trace/trace.h"
+
+/* The numbers of a span, summed by name as the span table does. */
+typedef struct tare__attached {
+    uint64_t left_out; /* numbers of further names */
+    uint32_t n, room;
+    struct tare__attached_number {
+        double sum;
+        uint32_t name; /* file name id */
+    } numbers[];
+} tare__attached;
 
 /* Where something is drawn. */
 typedef struct tare__export_place {

@@ -35,8 +35,7 @@ static void settle(claim *claims, size_t n, int64_t *to, int64_t (*made_up)(cons
 {
     qsort(claims, n, sizeof *claims, by_number);
     for (size_t i = 0; i < n; i++) {
-        bool taken =
-            i > 0 && claims[i].group == claims[i - 1].group && claims[i].number == claims[i - 1].number;
+        bool taken = i > 0 && claims[i].group == claims[i - 1].group && claims[i].number == claims[i - 1].number;
         bool known = claims[i].number > 0 && claims[i].number < TARE__LANES_MACHINE;
         to[claims[i].by] = known && !taken ? claims[i].number : made_up(context, claims[i].by);
     }
@@ -211,8 +210,7 @@ void tare__lanes_thread_name(const tare__lanes *lanes, uint32_t stream, tare__te
         tare__text_format(name, "thread %" PRId64, told && told->tid ? told->tid : (int64_t)stream);
 }
 
-void tare__lanes_lane_name(const tare__lanes *lanes, uint32_t lane, uint32_t stream, uint32_t track,
-                           tare__text *name)
+void tare__lanes_lane_name(const tare__lanes *lanes, uint32_t lane, uint32_t stream, uint32_t track, tare__text *name)
 {
     if (track) {
         tare__lanes_name(lanes->trace, track, name);
@@ -268,8 +266,7 @@ static int add_lane(tare__lanes *lanes, tare__track_lanes *track, uint32_t *lane
     return 0;
 }
 
-int tare__lanes_place(tare__lanes *lanes, uint32_t stream, const tare__complete_span *span, uint32_t *lane,
-                      bool *fresh)
+int tare__lanes_place(tare__lanes *lanes, uint32_t stream, const tare__complete_span *span, uint32_t *lane, bool *fresh)
 {
     tare__track_lanes *track = track_of(lanes, stream, span->track);
     *lane = 0;

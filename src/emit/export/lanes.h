@@ -55,8 +55,7 @@ bool tare__lanes_is_stray(tare__lanes *lanes, uint32_t stream);
 void tare__lanes_process_name(const tare__lanes *lanes, const tare__trace_process *process, tare__text *name);
 void tare__lanes_thread_name(const tare__lanes *lanes, uint32_t stream, tare__text *name);
 /* Name of a lane on which a stream puts a span of this track: "cuda:0 stream 7 (2)". */
-void tare__lanes_lane_name(const tare__lanes *lanes, uint32_t lane, uint32_t stream, uint32_t track,
-                           tare__text *name);
+void tare__lanes_lane_name(const tare__lanes *lanes, uint32_t lane, uint32_t stream, uint32_t track, tare__text *name);
 void tare__lanes_name(const tare__trace *trace, uint32_t id, tare__text *name); /* of a span, a mark, … */
 
 const char *tare__lanes_how_ended(tare__replay_how how); /* NULL: normally */

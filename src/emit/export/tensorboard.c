@@ -7,9 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "kineto.h"
 #include "tare.h"
-#include "xplane.h"
+#include "tensorboard.h"
 
 #define FILES_MAX  12u /* processes that get a file */
 #define NAME_BYTES 512
@@ -99,8 +98,7 @@ static uint32_t count_processes(const tare__kineto_ids *ids)
     return n;
 }
 
-static int write_all(tare__trace *trace, tare__kineto_ids *ids, const tare__emit_files *files,
-                     tare__error *error)
+static int write_all(tare__trace *trace, tare__kineto_ids *ids, const tare__emit_files *files, tare__error *error)
 {
     char name[NAME_BYTES];
     uint64_t start = tare__trace_run_of(trace)->start_realtime_ns;

@@ -3,15 +3,10 @@
 #ifndef TARE_EMIT_HISTORY_H
 #define TARE_EMIT_HISTORY_H
 
-/* A format supports what it has a function for. Each returns 0; TARE_E_SYSTEM if the sink refused, TARE_E_MEMORY. */
+/* A format supports what it has a function for. */
 typedef struct tare__history_emitter {
     const char *name;
-    int (*list)(const tare__kept_list *list, const tare__emit_options *options, const tare__emit_sink *sink,
-                tare__error *error);
-    int (*show)(const tare__kept *run, const tare__figures *figures, const tare__emit_options *options,
-                const tare__emit_sink *sink, tare__error *error);
-    int (*trend)(const tare__kept_trends *trends, const tare__emit_options *options,
-                 const tare__emit_sink *sink, tare__error *error);
+    tare__emit_writer *list, *show, *trend; /* of a tare__kept_list, a tare__kept_run, a tare__kept_trends */
 } tare__history_emitter;
 
 extern const tare__history_emitter tare__history_text, tare__history_json, tare__history_csv,

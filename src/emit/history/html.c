@@ -324,9 +324,9 @@ static void put_overview(tare__text *out, const tare__kept_trends *trends)
     tare__text_string(out, "</section>\n");
 }
 
-static int trend(const tare__kept_trends *trends, const tare__emit_options *options,
-                 const tare__emit_sink *sink, tare__error *error)
+static int trend(const void *what, const tare__emit_options *options, const tare__emit_sink *sink, tare__error *error)
 {
+    const tare__kept_trends *trends = what;
     tare__text out = {0};
     int status = 0;
     (void)options;
@@ -337,10 +337,7 @@ static int trend(const tare__kept_trends *trends, const tare__emit_options *opti
         status = tare__emit_flush_piece(&out, sink, error);
     }
     tare__plain_end(&out);
-    if (!status)
-        status = tare__emit_flush(&out, sink, error);
-    tare__text_free(&out);
-    return status;
+    return tare__emit_end(&out, status, sink, error);
 }
 
 const tare__history_emitter tare__history_html = {.name = "html", .trend = trend};

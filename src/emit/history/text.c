@@ -27,13 +27,6 @@ static void put_line(tare__text *out, const char *label, const char *value, size
     tare__text_string(out, "\n");
 }
 
-static int finish(tare__text *out, const tare__emit_sink *sink, tare__error *error)
-{
-    int status = tare__emit_flush(out, sink, error);
-    tare__text_free(out);
-    return status;
-}
-
 /* ---- runs ------------------------------------------------------------------------------------------- */
 static const char *ending(char out[TARE__HISTORY_WORD], const tare__kept *run)
 {
@@ -82,9 +75,9 @@ static void put_run(tare__text *out, const tare__kept *run, unsigned digits, siz
     tare__text_free(&tags);
 }
 
-static int list(const tare__kept_list *list, const tare__emit_options *options, const tare__emit_sink *sink,
-                tare__error *error)
+static int list(const void *what, const tare__emit_options *options, const tare__emit_sink *sink, tare__error *error)
 {
+    const tare__kept_list *list = what;
     tare__text out = {0};
     int status = 0;
     if (list->n)
@@ -94,11 +87,7 @@ static int list(const tare__kept_list *list, const tare__emit_options *options, 
         put_run(&out, &list->rows[i], list->id_digits, options->width);
         status = tare__emit_flush_piece(&out, sink, error);
     }
-    if (status) {
-        tare__text_free(&out);
-        return status;
-    }
-    return finish(&out, sink, error);
+    return tare__emit_end(&out, status, sink, error);
 }
 
 /* ---- one run ---------------------------------------------------------------------------------------- */
@@ -146,12 +135,12 @@ static void put_right(tare__text *out, const char *text, size_t columns)
     tare__text_format(out, "%*s%s", (int)(columns - used), "", cell);
 }
 
-static int show(const tare__kept *run, const tare__figures *figures, const tare__emit_options *options,
-                const tare__emit_sink *sink, tare__error *error)
+static int show(const void *what, const tare__emit_options *options, const tare__emit_sink *sink, tare__error *error)
 {
+    const tare__figures *figures = ((const tare__kept_run *)what)->figures;
     tare__text out = {0};
     size_t name = options->width - 2 - 18 - 12 - 9;
-    put_head(&out, run, options->width);
+    put_head(&out, ((const tare__kept_run *)what)->run, options->width);
     tare__text_string(&out, "\n");
     if (figures->n == 0)
         tare__text_string(&out, "  no figures are kept of it\n");
@@ -175,7 +164,7 @@ static int show(const tare__kept *run, const tare__figures *figures, const tare_
         put_right(&out, tare__unit_count(number, (double)figure->n), 9);
         tare__text_string(&out, "\n");
     }
-    return finish(&out, sink, error);
+    return tare__emit_end(&out, 0, sink, error);
 }
 
 /* ---- trends ----------------------------------------------------------------------------------------- */
@@ -245,9 +234,9 @@ static void put_changes(tare__text *out, const tare__kept_trend *trend)
     }
 }
 
-static int trend(const tare__kept_trends *trends, const tare__emit_options *options,
-                 const tare__emit_sink *sink, tare__error *error)
+static int trend(const void *what, const tare__emit_options *options, const tare__emit_sink *sink, tare__error *error)
 {
+    const tare__kept_trends *trends = what;
     static const char *const better[] = {"", ", lower is better", ", higher is better"};
     tare__text out = {0};
     for (size_t i = 0; i < trends->n; i++) {
@@ -268,7 +257,7 @@ static int trend(const tare__kept_trends *trends, const tare__emit_options *opti
         put_summary(&out, one);
         put_changes(&out, one);
     }
-    return finish(&out, sink, error);
+    return tare__emit_end(&out, 0, sink, error);
 }
 
 const tare__history_emitter tare__history_text = {.name = "text", .list = list, .show = show, .trend = trend};

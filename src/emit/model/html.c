@@ -20,9 +20,8 @@ static void put_head(tare__text *out, const tare__model_report *report)
                           *report->opsets[i].domain ? " " : "", report->opsets[i].version);
     if (*report->producer)
         tare__text_format(&lead, ", made by %s %s", report->producer, report->producer_version);
-    out->failed |= lead.failed;
     tare__plain_begin(out, name, name, lead.data);
-    tare__text_free(&lead);
+    tare__text_end(&lead, out);
 }
 
 /* All tables that have a single row. */
@@ -36,9 +35,10 @@ static void put_tiles(tare__text *out, const tare__model_view *view)
     tare__text_string(out, "</dl></section>\n");
 }
 
-int tare__emit_model_html(const tare__model_view *view, const tare__emit_options *options,
-                          const tare__emit_sink *sink, tare__error *error)
+int tare__emit_model_html(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                          tare__error *error)
 {
+    const tare__model_view *view = what;
     const tare__document *document = &tare__document_model;
     tare__text out = {0};
     int status = 0;
@@ -55,8 +55,5 @@ int tare__emit_model_html(const tare__model_view *view, const tare__emit_options
         status = tare__emit_flush_piece(&out, sink, error);
     }
     tare__plain_end(&out);
-    if (!status)
-        status = tare__emit_flush(&out, sink, error);
-    tare__text_free(&out);
-    return status;
+    return tare__emit_end(&out, status, sink, error);
 }

@@ -19,21 +19,21 @@ static bool list_not_counted(tare__model_view *view)
     return view->not_counted;
 }
 
-int tare__emit_model_json(const tare__model_view *view, const tare__emit_options *options,
-                          const tare__emit_sink *sink, tare__error *error)
+int tare__emit_model_json(const void *view, const tare__emit_options *options, const tare__emit_sink *sink,
+                          tare__error *error)
 {
-    tare__model_view whole = *view;
+    tare__model_view whole = *(const tare__model_view *)view;
     int status = list_not_counted(&whole) ? tare__emit_document(&tare__document_model, &whole, options, sink, error)
-                                          : tare__fail(error, TARE_E_MEMORY, "out of memory");
+                                          : tare__no_memory(error);
     free(whole.not_counted);
     return status;
 }
 
-int tare__emit_model_csv(const tare__model_view *view, const tare__emit_files *files, tare__error *error)
+int tare__emit_model_csv(const void *view, const tare__emit_files *files, tare__error *error)
 {
-    tare__model_view whole = *view;
+    tare__model_view whole = *(const tare__model_view *)view;
     int status = list_not_counted(&whole) ? tare__emit_csv(&tare__document_model, &whole, files, error)
-                                          : tare__fail(error, TARE_E_MEMORY, "out of memory");
+                                          : tare__no_memory(error);
     free(whole.not_counted);
     return status;
 }

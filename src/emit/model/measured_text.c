@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define FEW_LAYERS  10u
+#define CELL        TARE__PAGE_CELL
 #define RATE_CELL   10u /* as wide as "samples/s" and a space */
 #define DETAIL      13u /* columns before the details of a configuration */
 #define FEW_DETAILS 4u /* configurations whose details are shown without --all */
@@ -31,37 +32,12 @@ const char *tare__measured_name(const tare__runner_result *result, char *out, si
     return out;
 }
 
-/* A sentence followed by a line end. */
-static void put_sentence(tare__page *page, unsigned hang, const char *sentence)
-{
-    tare__page_sentence(page, hang, sentence);
-    tare__page_line_end(page);
-}
-
-/* A table's first line: its title, then the names of its columns, separated by '|'. */
-static void put_head(tare__page *page, const char *title, const char *columns)
-{
-    char name[32];
-    tare__page_heading(page, title);
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    while (*columns) {
-        size_t length = strcspn(columns, "|");
-        snprintf(name, sizeof name, "%.*s", (int)length, columns);
-        tare__page_cell(page, strchr(name, '/') ? RATE_CELL : TARE__PAGE_CELL, name);
-        columns += length + (columns[length] == '|');
-    }
-    tare__page_style_off(page);
-    tare__page_line_end(page);
-}
-
 /* A line of a configuration's details; frees the text. */
 static void put_detail(tare__page *page, const char *word, tare__text *sentence)
 {
     tare__text_format(page->out, "  %s", word);
     tare__text_pad_to(page->out, DETAIL);
-    page->out->failed |= sentence->failed;
-    put_sentence(page, DETAIL, sentence->failed || !sentence->data ? "" : sentence->data);
-    tare__text_free(sentence);
+    tare__page_words(page, TARE__PAGE_PLAIN, DETAIL, sentence, TARE__PAGE_ENDLESS);
 }
 
 /* ---- the table of configurations ------------------------------------------------------------------------------ */
@@ -75,22 +51,20 @@ static const char *rate_unit(const tare__model_measured *measured)
 
 static void put_row(tare__page *page, const tare__runner_result *result)
 {
-    char name[96], memory[TARE__UNIT_BYTES], rate[TARE__UNIT_BYTES];
+    char name[96];
     const tare__runner_times *latency = &result->latency;
     tare__measured_name(result, name, sizeof name);
     tare__text_string(page->out, result->best ? "* " : "  ");
     tare__page_name(page, 0, name, 2);
     if (!result->ran) {
         tare__text_string(page->out, ": ");
-        put_sentence(page, 4, result->failure ? result->failure : "not measured");
+        tare__page_say(page, TARE__PAGE_PLAIN, 4, result->failure ? result->failure : "not measured");
         return;
     }
-    tare__page_pad(page);
-    for (size_t i = 0; i < TARE__RUNNER_QUANTILES; i++)
-        tare__page_time(page, latency->quantile_ns[i]);
-    tare__page_time(page, latency->max_ns);
-    tare__page_cell(page, RATE_CELL, tare__unit_count(rate, result->n_rates ? result->rates[0].value : NAN));
-    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_bytes(memory, result->memory_peak_bytes));
+    tare__text_pad_to(page->out, page->name_columns);
+    tare__page_cells(page, "ttt", latency->quantile_ns);
+    TARE__PAGE_CELLS(page, "tNb", latency->max_ns, result->n_rates ? result->rates[0].value : NAN,
+                     result->memory_peak_bytes);
     tare__page_line_end(page);
 }
 
@@ -98,14 +72,16 @@ static void put_table(tare__page *page, const tare__model_measured *measured)
 {
     char columns[80];
     bool any_best = false;
+    unsigned rate = strchr(rate_unit(measured), '/') ? RATE_CELL : CELL;
     snprintf(columns, sizeof columns, "p50|p95|p99|max|%s|memory", rate_unit(measured));
-    put_head(page, "Latency", columns);
+    tare__page_columns(page, "Latency", columns, (const unsigned[]){CELL, CELL, CELL, CELL, rate, CELL});
     for (size_t i = 0; i < measured->n_results; i++) {
         put_row(page, &measured->results[i]);
         any_best |= measured->results[i].best;
     }
     if (any_best)
-        put_sentence(page, 2, "* a best trade-off: no other is better in latency, throughput and memory at once");
+        tare__page_say(page, TARE__PAGE_PLAIN, 2,
+                       "* a best trade-off: no other is better in latency, throughput and memory at once");
 }
 
 /* ---- details of one ------------------------------------------------------------------------------------------- */
@@ -197,11 +173,7 @@ static void put_details(tare__page *page, const tare__runner_result *result)
     char name[96];
     if (!result->ran)
         return;
-    tare__text_string(page->out, "\n");
-    tare__page_style_on(page, TARE__PAGE_STRONG);
-    tare__text_string(page->out, tare__measured_name(result, name, sizeof name));
-    tare__page_style_off(page);
-    tare__page_line_end(page);
+    tare__page_heading(page, tare__measured_name(result, name, sizeof name));
     put_start(page, result);
     put_times(page, "latency", &result->latency);
     if (result->end_to_end.n) {
@@ -222,22 +194,14 @@ static void put_details(tare__page *page, const tare__runner_result *result)
 /* ---- layers --------------------------------------------------------------------------------------------------- */
 static void put_layer(tare__page *page, const tare__runner_layer *layer, bool rates)
 {
-    char cell[TARE__UNIT_BYTES], op[64];
+    char op[64];
     bool computes = layer->counted && layer->macs;
-    tare__page_name(page, 0, layer->name, 0);
-    tare__page_pad(page);
+    tare__page_label(page, 0, layer->name, "", TARE__PAGE_PLAIN);
     tare__text_fit(op, sizeof op, layer->cast ? "cast" : layer->op, TARE__PAGE_CELL - 1);
     tare__page_cell(page, TARE__PAGE_CELL, op);
-    tare__page_time(page, layer->time_ns);
-    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->share));
-    tare__page_cell(page, TARE__PAGE_CELL,
-                    computes         ? tare__unit_count(cell, 2.0 * (double)layer->macs)
-                    : layer->counted ? "0"
-                                     : "n/a");
-    if (computes && rates) {
-        tare__page_cell(page, RATE_CELL, tare__unit_count(cell, layer->flops));
-        tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, layer->flops / layer->roof_flops));
-    }
+    TARE__PAGE_CELLS(page, computes && rates ? "t%nN%" : "t%n", layer->time_ns, layer->share,
+                     layer->counted ? 2.0 * (double)layer->macs : NAN, layer->flops,
+                     layer->flops / layer->roof_flops);
     tare__page_line_end(page);
 }
 
@@ -271,7 +235,7 @@ static void put_roof(tare__page *page, const tare__model_measured *measured)
              "without a peak for their type, they have no share of the roof",
              tare__unit_count(flops, f32), tare__unit_bytes(bytes, memory),
              tare__unit_counted(times, (double)measured->layer_runs, "time", NULL));
-    put_sentence(page, 2, text);
+    tare__page_say(page, TARE__PAGE_PLAIN, 2, text);
 }
 
 static void put_layers(tare__page *page, const tare__model_measured *measured)
@@ -280,20 +244,22 @@ static void put_layers(tare__page *page, const tare__model_measured *measured)
     if (!measured->n_layers) {
         if (measured->layers_absent) {
             tare__text_string(page->out, "\nLayers, timed: n/a: ");
-            put_sentence(page, 2, measured->layers_absent);
+            tare__page_say(page, TARE__PAGE_PLAIN, 2, measured->layers_absent);
         }
         return;
     }
     char text[256];
     bool rates = !tare__measured_slowdown(measured, text, sizeof text);
-    put_head(page, "Layers, timed", rates ? "operator|time|share|FLOPs|FLOP/s|of roof" : "operator|time|share|FLOPs");
+    tare__page_columns(page, "Layers, timed",
+                       rates ? "operator|time|share|FLOPs|FLOP/s|of roof" : "operator|time|share|FLOPs",
+                       (const unsigned[]){CELL, CELL, CELL, CELL, RATE_CELL, CELL});
     for (size_t i = 0; i < shown; i++)
         put_layer(page, &measured->layers[i], rates);
     tare__page_more(page, measured->n_layers - shown, "layers");
     if (rates)
         put_roof(page, measured);
     else
-        put_sentence(page, 2, text);
+        tare__page_say(page, TARE__PAGE_PLAIN, 2, text);
 }
 
 /* ---- limits --------------------------------------------------------------------------------------------------- */
@@ -315,8 +281,7 @@ static void put_limit(tare__page *page, const tare__model_measured *measured, co
     bool named = result && measured->n_results > 1;
     snprintf(name, sizeof name, "%s%s%s", limit->metric, named ? ", " : "",
              named ? tare__measured_name(result, of, sizeof of) : "");
-    tare__page_name(page, 0, name, 0);
-    tare__page_pad(page);
+    tare__page_label(page, 0, name, "", TARE__PAGE_PLAIN);
     tare__page_cell(page, LIMIT_CELL, tare__unit_value(value, limit->unit, limit->value));
     tare__page_cell(page, LIMIT_CELL, tare__unit_value(bound, limit->unit, limit->limit));
     tare__page_style_on(page, limit->broken ? TARE__PAGE_BAD : TARE__PAGE_PLAIN);
@@ -328,7 +293,7 @@ static void put_limit(tare__page *page, const tare__model_measured *measured, co
     tare__page_line_end(page);
     if (limit->absent && !(result && result->failure == limit->absent)) { /* else the first table shows it */
         tare__text_string(page->out, "  ");
-        put_sentence(page, 2, limit->absent);
+        tare__page_say(page, TARE__PAGE_PLAIN, 2, limit->absent);
     }
 }
 
@@ -337,13 +302,8 @@ static void put_limits(tare__page *page, const tare__model_measured *measured)
     if (!measured->n_limits)
         return;
     page->name_columns = page->options->width - 2 * LIMIT_CELL - LIMIT_BY;
-    tare__page_heading(page, "Thresholds");
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__page_cell(page, LIMIT_CELL, "measured");
-    tare__page_cell(page, LIMIT_CELL, "limit");
-    tare__page_cell(page, LIMIT_BY, "broken by");
-    tare__page_style_off(page);
-    tare__page_line_end(page);
+    tare__page_columns(page, "Thresholds", "measured|limit|broken by",
+                       (const unsigned[]){LIMIT_CELL, LIMIT_CELL, LIMIT_BY});
     for (size_t i = 0; i < measured->n_limits; i++)
         put_limit(page, measured, &measured->limits[i]);
 }
@@ -352,12 +312,10 @@ static void put_limits(tare__page *page, const tare__model_measured *measured)
 static void put_headline(tare__page *page, const tare__model_measured *measured)
 {
     tare__text_string(page->out, "\n");
-    tare__page_style_on(page, TARE__PAGE_STRONG);
-    tare__text_string(page->out, "Measured");
-    tare__page_style_off(page);
+    tare__page_put(page, TARE__PAGE_STRONG, "Measured");
     if (measured->absent) {
         tare__text_string(page->out, ": n/a: ");
-        put_sentence(page, 2, measured->absent);
+        tare__page_say(page, TARE__PAGE_PLAIN, 2, measured->absent);
         return;
     }
     tare__text_format(page->out, " with ONNX Runtime%s%s, on the CPU", measured->runtime_version ? " " : "",
@@ -381,6 +339,6 @@ void tare__measured_text(tare__page *page, const tare__model_measured *measured)
         put_layers(page, measured);
     put_limits(page, measured);
     for (size_t i = 0; i < measured->n_notes; i++)
-        put_sentence(page, 2, measured->notes[i]);
+        tare__page_say(page, TARE__PAGE_PLAIN, 2, measured->notes[i]);
     page->name_columns = before;
 }

@@ -83,8 +83,7 @@ static void put_table(tare__text *out, const tare__page_section *section)
         at += length;
     }
     tare__text_string(out, "</tr></thead>\n<tbody>\n");
-    out->failed = out->failed || titles.failed;
-    tare__text_free(&titles);
+    tare__text_end(&titles, out);
     for (size_t i = 0; n && i + n <= section->n_cells; i += n) {
         put_element(out, "<tr><th scope=\"row\" class=\"name\">", section->cells[i], "</th>");
         for (size_t j = 1; j < n; j++) {
@@ -105,7 +104,7 @@ static int put_trade_off(tare__text *out, const tare__page_section *section, tar
     size_t n = section->n_x;
     tare__model_dot *dots = calloc(n + 1, sizeof *dots);
     if (!dots)
-        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+        return tare__no_memory(error);
     for (size_t i = 0; i < n; i++)
         dots[i] = (tare__model_dot){section->x[i], section->y[i], section->cells[i], section->z[i] != 0};
     tare__model_trade_off(out, section->columns, dots, n);
@@ -168,8 +167,5 @@ int tare__emit_sections(const char *title, const char *lead, const tare__page_se
     if (charts)
         tare__text_string(&text, "</div>\n");
     tare__plain_end(&text);
-    if (!status)
-        status = tare__emit_flush(&text, sink, error);
-    tare__text_free(&text);
-    return status;
+    return tare__emit_end(&text, status, sink, error);
 }

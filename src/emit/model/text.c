@@ -81,19 +81,6 @@ static const tare__model_layer **heaviest(const tare__model_report *report)
 }
 
 /* ---- the headline -------------------------------------------------------------------------------------------- */
-static void put_line(tare__page *page, const char *label, const tare__text *sentence)
-{
-    tare__page_style_on(page, TARE__PAGE_STRONG);
-    tare__text_string(page->out, label);
-    tare__page_style_off(page);
-    tare__text_pad_to(page->out, TARE__PAGE_LABEL);
-    if (sentence->failed)
-        page->out->failed = true;
-    else
-        tare__page_sentence(page, TARE__PAGE_LABEL, sentence->length ? sentence->data : "");
-    tare__page_line_end(page);
-}
-
 static void put_what(tare__page *page, const tare__model_report *report)
 {
     tare__text text = {0};
@@ -104,8 +91,7 @@ static void put_what(tare__page *page, const tare__model_report *report)
                           *report->opsets[i].domain ? " " : "", report->opsets[i].version);
     if (*report->producer)
         tare__text_format(&text, ", made by %s %s", report->producer, report->producer_version);
-    put_line(page, "model", &text);
-    tare__text_free(&text);
+    tare__page_labelled_words(page, "model", &text);
 }
 
 static void put_compute(tare__page *page, const tare__model_report *report)
@@ -122,8 +108,7 @@ static void put_compute(tare__page *page, const tare__model_report *report)
     if (report->not_counted)
         tare__text_format(&text, "; %" PRIu64 " of %s not counted", report->not_counted,
                           tare__unit_counted(nodes, (double)report->n_layers, "node", NULL));
-    put_line(page, "compute", &text);
-    tare__text_free(&text);
+    tare__page_labelled_words(page, "compute", &text);
 }
 
 static void put_weights(tare__page *page, const tare__model_report *report)
@@ -139,8 +124,7 @@ static void put_weights(tare__page *page, const tare__model_report *report)
     tare__text_string(&text, report->n_types > 1 ? ")" : "");
     if (report->n_types == 1)
         tare__text_format(&text, " (%s)", report->types[0].what);
-    put_line(page, "weights", &text);
-    tare__text_free(&text);
+    tare__page_labelled_words(page, "weights", &text);
 }
 
 /* The size of the graph and of everything stored in it, not of the weights alone. */
@@ -153,8 +137,7 @@ static void put_file(tare__page *page, const tare__model_report *report)
         tare__text_format(&text, ", and %s of external data in %zu file%s",
                           tare__unit_bytes(bytes, (double)report->external_bytes), report->external_files,
                           report->external_files == 1 ? "" : "s");
-    put_line(page, "file size", &text);
-    tare__text_free(&text);
+    tare__page_labelled_words(page, "file size", &text);
 }
 
 static void put_memory(tare__page *page, const tare__model_report *report)
@@ -166,8 +149,7 @@ static void put_memory(tare__page *page, const tare__model_report *report)
     if (report->activation_peak_at)
         tare__text_format(&text, ", in %s", report->activation_peak_at);
     tare__text_format(&text, "; all together they are %s", tare__unit_bytes(sum, (double)report->activation_sum_bytes));
-    put_line(page, "memory", &text);
-    tare__text_free(&text);
+    tare__page_labelled_words(page, "memory", &text);
 }
 
 static void put_tensors(tare__page *page, const char *label, const tare__model_tensor *tensors,
@@ -182,8 +164,7 @@ static void put_tensors(tare__page *page, const char *label, const tare__model_t
             tare__text_string(&text, fills[i].given ? ": " : ": generated, ");
             tare__model_put_fill(&text, &fills[i]);
         }
-        put_line(page, i ? "" : label, &text);
-        tare__text_free(&text);
+        tare__page_labelled_words(page, i ? "" : label, &text);
     }
     tare__page_more(page, n - most, strcmp(label, "input") == 0 ? "inputs" : "outputs");
 }
@@ -192,27 +173,12 @@ static void put_notes(tare__page *page, const tare__model_report *report)
 {
     size_t most = tare__page_rows(page, report->n_notes, FEW_NOTES);
     for (size_t i = 0; i < most; i++) {
-        tare__text text = {0};
-        tare__text_string(&text, report->notes[i]);
-        put_line(page, "note", &text);
-        tare__text_free(&text);
+        tare__page_labelled(page, TARE__PAGE_STRONG, "note", report->notes[i]);
     }
     tare__page_more(page, report->n_notes - most, "notes");
 }
 
 /* ---- tables -------------------------------------------------------------------------------------------------- */
-static void put_count(tare__page *page, uint64_t value)
-{
-    tare__page_count(page, (double)value);
-}
-
-static void put_share(tare__page *page, uint64_t part, uint64_t whole)
-{
-    char cell[TARE__UNIT_BYTES];
-    tare__page_cell(page, TARE__PAGE_CELL, whole ? tare__unit_percent(cell, share_of(part, whole)) : "n/a");
-}
-
-
 static void put_operators(tare__page *page, const tare__model_report *report)
 {
     size_t most = tare__page_rows(page, report->n_operators, FEW_OPERATORS);
@@ -222,23 +188,12 @@ static void put_operators(tare__page *page, const tare__model_report *report)
     tare__page_title(page, "Operators", "nodes|MACs|share|other|params|made");
     for (size_t i = 0; i < most; i++) {
         const tare__model_operator *row = &report->operators[i];
-        char name[128], made[TARE__UNIT_BYTES];
+        char name[128];
         bool none = row->not_counted == row->nodes;
-        tare__page_name(page, 0, operator_name(name, row->op, row->domain), 0);
-        tare__page_pad(page);
-        tare__page_calls(page, row->nodes);
-        if (none) {
-            tare__page_cell(page, TARE__PAGE_CELL, "n/a");
-            tare__page_cell(page, TARE__PAGE_CELL, "n/a");
-            tare__page_cell(page, TARE__PAGE_CELL, "n/a");
-        } else {
-            put_count(page, row->cost.macs);
-            put_share(page, row->cost.macs, report->total.macs);
-            put_count(page, row->cost.other);
-        }
-        put_count(page, row->cost.parameters);
-        tare__page_cell(page, TARE__PAGE_CELL, tare__unit_bytes(made, (double)row->cost.output_bytes));
-        tare__page_line_end(page);
+        TARE__PAGE_ROW(page, 0, operator_name(name, row->op, row->domain), "", "cn%nnb", (double)row->nodes,
+                       none ? NAN : (double)row->cost.macs, none ? NAN : share_of(row->cost.macs, report->total.macs),
+                       none ? NAN : (double)row->cost.other, (double)row->cost.parameters,
+                       (double)row->cost.output_bytes);
     }
     tare__page_more(page, report->n_operators - most, "operators");
 }
@@ -274,13 +229,7 @@ static void put_uncounted(tare__page *page, const tare__model_report *report)
             tare__text_string(&text, "not counted in full: ");
         tare__text_format(&text, "%s: %s", operator_name(name, row->op, row->domain), row->reason);
         put_names(&text, report, row);
-        tare__page_style_on(page, TARE__PAGE_WARNING);
-        page->out->failed = page->out->failed || text.failed;
-        if (!text.failed)
-            tare__page_sentence(page, 2, text.data);
-        tare__page_style_off(page);
-        tare__page_line_end(page);
-        tare__text_free(&text);
+        tare__page_words(page, TARE__PAGE_WARNING, 2, &text, TARE__PAGE_ENDLESS);
     }
 }
 
@@ -293,16 +242,10 @@ static void put_layers(tare__page *page, const tare__model_report *report)
         return;
     }
     page->name_columns = page->options->width - 42;
-    if (most) {
-        tare__page_heading(page, page->options->all ? "Layers, the heaviest first" : "Heaviest layers");
-        tare__page_style_on(page, TARE__PAGE_FAINT);
-        tare__page_cell(page, TARE__PAGE_CELL, "MACs");
-        tare__page_cell(page, TARE__PAGE_CELL, "share");
-        tare__page_cell(page, TARE__PAGE_CELL, "params");
-        tare__page_cell(page, 15, "output");
-        tare__page_style_off(page);
-        tare__page_line_end(page);
-    }
+    if (most)
+        tare__page_columns(page, page->options->all ? "Layers, the heaviest first" : "Heaviest layers",
+                           "MACs|share|params|output",
+                           (const unsigned[]){TARE__PAGE_CELL, TARE__PAGE_CELL, TARE__PAGE_CELL, 15});
     for (size_t i = 0; i < most; i++) {
         const tare__model_layer *layer = order[i];
         tare__text shape = {0};
@@ -312,30 +255,25 @@ static void put_layers(tare__page *page, const tare__model_report *report)
             else
                 tare__text_format(&shape, "%s%" PRId64, d ? "x" : "", layer->output->dims[d]);
         }
-        tare__page_name(page, 0, layer->name, 0);
-        tare__page_pad(page);
-        if (layer->state == TARE__MODEL_COUNTED) {
-            put_count(page, layer->cost.macs);
-            put_share(page, layer->cost.macs, report->total.macs);
-        } else {
-            tare__page_cell(page, TARE__PAGE_CELL, "n/a");
-            tare__page_cell(page, TARE__PAGE_CELL, "n/a");
-        }
-        put_count(page, layer->cost.parameters);
+        bool counted = layer->state == TARE__MODEL_COUNTED;
         char fitted[64];
-        page->out->failed = page->out->failed || shape.failed;
+        tare__page_label(page, 0, layer->name, "", TARE__PAGE_PLAIN);
+        TARE__PAGE_CELLS(page, "n%n", counted ? (double)layer->cost.macs : NAN,
+                         counted ? share_of(layer->cost.macs, report->total.macs) : NAN,
+                         (double)layer->cost.parameters);
         tare__text_fit(fitted, sizeof fitted, shape.length ? shape.data : "", 14);
         tare__page_cell(page, 15, fitted);
         tare__page_line_end(page);
-        tare__text_free(&shape);
+        tare__text_end(&shape, page->out);
     }
     tare__page_more(page, report->n_layers - most, "layers");
     free(order);
 }
 
-int tare__emit_model_text(const tare__model_view *view, const tare__emit_options *options,
-                          const tare__emit_sink *sink, tare__error *error)
+int tare__emit_model_text(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
+                          tare__error *error)
 {
+    const tare__model_view *view = what;
     tare__text text = {0};
     tare__page page = {
         .out = &text, .options = options, .name_columns = TARE__PAGE_LABEL, .lines = TARE__PAGE_ENDLESS};
@@ -352,7 +290,5 @@ int tare__emit_model_text(const tare__model_view *view, const tare__emit_options
     put_uncounted(&page, report);
     put_layers(&page, report);
     tare__measured_text(&page, view->measured);
-    int status = tare__emit_flush(&text, sink, error);
-    tare__text_free(&text);
-    return status;
+    return tare__emit_end(&text, 0, sink, error);
 }

@@ -113,16 +113,6 @@ void tare__html_key_figure(tare__html *page, const char *key, double value)
     tare__html_figure(page, value);
 }
 
-void tare__html_key_string(tare__html *page, const char *key, const char *value)
-{
-    tare__json_put_string(&page->json, key, value);
-}
-
-void tare__html_key_unsigned(tare__html *page, const char *key, uint64_t value)
-{
-    tare__json_put_unsigned(&page->json, key, value);
-}
-
 /* ---- tables ------------------------------------------------------------------------------------- */
 void tare__html_open_table(tare__html *page, const char *key, const char *columns)
 {
@@ -155,7 +145,7 @@ void tare__html_close_row(tare__html *page)
 void tare__html_close_table(tare__html *page, size_t left_out)
 {
     tare__json_end_array(&page->json);
-    tare__html_key_unsigned(page, "left_out", left_out);
+    tare__json_put_unsigned(&page->json, "left_out", left_out);
     tare__json_end_object(&page->json);
 }
 

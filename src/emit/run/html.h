@@ -56,8 +56,6 @@ void tare__html_figure(tare__html *page,
                        double value); /* nine digits: enough for any measured value */
 void tare__html_key_ns(tare__html *page, const char *key, double ns);
 void tare__html_key_figure(tare__html *page, const char *key, double value);
-void tare__html_key_string(tare__html *page, const char *key, const char *value);
-void tare__html_key_unsigned(tare__html *page, const char *key, uint64_t value);
 
 /* A table: {"columns":["name",…],"rows":[[…],…],"left_out":n}. `columns` is separated by spaces; `put` writes the
  * values of a row in that order. */

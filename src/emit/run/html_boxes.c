@@ -71,7 +71,7 @@ static void put_counters(tare__html *page)
     for (size_t i = 0; i < timeline->n_counters; i++) {
         const tare__counter_line *line = &timeline->counters[i];
         tare__json_object(&page->json);
-        tare__html_key_string(page, "name", line->name);
+        tare__json_put_string(&page->json, "name", line->name);
         tare__json_key(&page->json, "points");
         tare__html_points(page, line->points, line->n_points, most < 16 ? 16 : most > 1024 ? 1024 : most);
         tare__json_end_object(&page->json);
@@ -84,14 +84,13 @@ void tare__html_timeline(tare__html *page)
     const tare__timeline *timeline = page->timeline;
     tare__json_key(&page->json, "timeline");
     tare__json_object(&page->json);
-    tare__html_table(page, "lanes", "name process pid tid track_kind depth spans", timeline->n_lanes, 0,
-                     put_lane);
+    tare__html_table(page, "lanes", "name process pid tid track_kind depth spans", timeline->n_lanes, 0, put_lane);
     put_names(page);
     put_boxes(page);
     put_counters(page);
-    tare__html_key_unsigned(page, "spans", timeline->spans);
-    tare__html_key_unsigned(page, "merged", timeline->merged_spans);
-    tare__html_key_unsigned(page, "left_out", timeline->left_out_spans);
+    tare__json_put_unsigned(&page->json, "spans", timeline->spans);
+    tare__json_put_unsigned(&page->json, "merged", timeline->merged_spans);
+    tare__json_put_unsigned(&page->json, "left_out", timeline->left_out_spans);
     tare__html_key_ns(page, "resolution", timeline->resolution_ns);
     tare__json_end_object(&page->json);
 }

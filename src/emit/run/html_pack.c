@@ -74,8 +74,7 @@ static tare__metric_point merge(const tare__metric_point *points, size_t n)
     return sum;
 }
 
-static void pack_point(tare__text *bytes, const tare__metric_point *point, double *end, double low,
-                       double high)
+static void pack_point(tare__text *bytes, const tare__metric_point *point, double *end, double low, double high)
 {
     double range = high > low ? high - low : 1;
     tare__pack_stretch(bytes, point->at_ns, point->lasts_ns, end);
@@ -99,7 +98,7 @@ void tare__html_points(tare__html *page, const tare__metric_point *points, size_
         pack_point(&bytes, &point, &end, low, high);
     }
     tare__json_object(&page->json);
-    tare__html_key_unsigned(page, "n", kept);
+    tare__json_put_unsigned(&page->json, "n", kept);
     tare__html_key_figure(page, "low", low);
     tare__html_key_figure(page, "high", high);
     tare__json_key(&page->json, "packed");

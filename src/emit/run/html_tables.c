@@ -94,8 +94,7 @@ static void put_value(tare__html *page, const tare__schema_column *column, const
         for (uint64_t i = 0; i < value.count; i++) {
             tare__json_array(json);
             for (size_t k = 0; k < column->table->n_columns; k++)
-                put_value(page, &column->table->columns[k],
-                          (const char *)value.rows + i * column->table->row_bytes, i);
+                put_value(page, &column->table->columns[k], (const char *)value.rows + i * column->table->row_bytes, i);
             tare__json_end_array(json);
         }
         tare__json_end_array(json);

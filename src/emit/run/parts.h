@@ -27,8 +27,6 @@ void tare__part_modules(tare__page *page, const tare__analysis *analysis);
 void tare__part_steps(tare__page *page, const tare__analysis *analysis);
 /* Numbers attached to spans, as sums and rates. */
 void tare__part_numbers(tare__page *page, const tare__analysis *analysis);
-/* "38.4k samples, 16.6k samples/s" */
-void tare__part_rate(tare__text *out, const tare__number_row *number);
 void tare__part_aggregates(tare__page *page, const tare__analysis *analysis);
 void tare__part_tracks(tare__page *page, const tare__analysis *analysis);
 void tare__part_counters(tare__page *page, const tare__analysis *analysis);

@@ -17,11 +17,8 @@
 static void put_command(tare__page *page, const tare__run_table *run)
 {
     char shown[4 * TARE__EMIT_WIDTH_MAX];
-    tare__text_fit(shown, sizeof shown, run->command ? run->command : "(command unknown)",
-                   page->options->width);
-    tare__page_style_on(page, TARE__PAGE_STRONG);
-    tare__text_string(page->out, shown);
-    tare__page_style_off(page);
+    tare__text_fit(shown, sizeof shown, run->command ? run->command : "(command unknown)", page->options->width);
+    tare__page_put(page, TARE__PAGE_STRONG, shown);
     tare__page_line_end(page);
 }
 
@@ -61,15 +58,10 @@ static void put_amount(tare__text *out, uint64_t n, const char *one, const char 
     tare__text_format(out, "%s %s", tare__unit_count(count, (double)n), n == 1 ? one : many);
 }
 
-/* Writes the words on separate lines and clears them. */
+/* Writes the words on separate lines and frees them. */
 static void put_line(tare__page *page, tare__text *words)
 {
-    if (words->failed)
-        page->out->failed = true;
-    else
-        tare__page_sentence(page, 0, words->data);
-    tare__page_line_end(page);
-    tare__text_clear(words);
+    tare__page_words(page, TARE__PAGE_PLAIN, 0, words, TARE__PAGE_ENDLESS);
 }
 
 /* The processes that recorded or were sampled. Others may have ended between two samples. */
@@ -122,7 +114,6 @@ static void put_head(tare__page *page, const tare__analysis *analysis)
         if (words.length > 0)
             put_line(page, &words);
     }
-    tare__text_free(&words);
 }
 
 /* ---- notes --------------------------------------------------------------------------------------- */
@@ -219,12 +210,7 @@ static void put_tare_line(tare__page *page, const tare__analysis *analysis)
     put_collector_cost(&words, &analysis->own);
     tare__page_line_end(page);
     tare__text_string(page->out, "tare: ");
-    if (words.failed)
-        page->out->failed = true;
-    else
-        tare__page_sentence(page, 6, words.data);
-    tare__page_line_end(page);
-    tare__text_free(&words);
+    tare__page_words(page, TARE__PAGE_PLAIN, 6, &words, TARE__PAGE_ENDLESS);
 }
 
 /* ---- suggested commands -------------------------------------------------------------------------- */
@@ -259,8 +245,7 @@ static void put_next_line(tare__page *page, const char *lead, const char *option
         tare__page_style_off(page);
     }
     tare__page_line_end(page);
-    page->out->failed = page->out->failed || line.failed;
-    tare__text_free(&line);
+    tare__text_end(&line, page->out);
 }
 
 static void put_next(tare__page *page, const tare__analysis *analysis)
@@ -276,8 +261,7 @@ static void put_next(tare__page *page, const tare__analysis *analysis)
         put_next_line(page, "next:", "--html", shown, "interactive HTML report");
         put_next_line(page, "", "--all", shown, "all rows of all tables");
     }
-    page->out->failed = page->out->failed || word.failed;
-    tare__text_free(&word);
+    tare__text_end(&word, page->out);
 }
 
 /* ---- the whole report ---------------------------------------------------------------------------- */
@@ -358,18 +342,11 @@ static void put_left_out(tare__page *page, const layout *layout)
     for (size_t i = 0; i < layout->n_left_out; i++)
         tare__text_format(&words, "%s%s", i ? ", " : "", layout->left_out[i]);
     tare__page_line_end(page);
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    if (!words.failed)
-        tare__page_sentence_in(page, 0, words.data, 1);
-    tare__page_style_off(page);
-    tare__page_line_end(page);
-    page->out->failed = page->out->failed || words.failed;
-    tare__text_free(&words);
+    tare__page_words(page, TARE__PAGE_FAINT, 0, &words, 1);
 }
 
 /* Renders parts by rank into separate texts, then writes them in their order. */
-static int emit_page(tare__page *page, const tare__analysis *analysis, const tare__emit_sink *sink,
-                     tare__error *error)
+static int emit_page(tare__page *page, const tare__analysis *analysis, const tare__emit_sink *sink, tare__error *error)
 {
     layout layout = {.used = 0};
     tare__text whole = {0};
@@ -382,12 +359,9 @@ static int emit_page(tare__page *page, const tare__analysis *analysis, const tar
         if (parts[i].put == put_tare_line)
             put_left_out(page, &layout);
         tare__text_append(&whole, layout.texts[i].data, layout.texts[i].length);
-        whole.failed = whole.failed || layout.texts[i].failed;
-        tare__text_free(&layout.texts[i]);
+        tare__text_end(&layout.texts[i], &whole);
     }
-    int status = tare__emit_flush(&whole, sink, error);
-    tare__text_free(&whole);
-    return status;
+    return tare__emit_end(&whole, 0, sink, error);
 }
 
 static int emit_all(tare__page *page, const tare__analysis *analysis, const tare__emit_sink *sink, tare__error *error)

@@ -25,20 +25,12 @@ static void put_title(tare__page *page, const tare__finding *finding)
 {
     char gain[TARE__UNIT_BYTES];
     tare__text words = {0};
-    tare__page_style_on(page, style_of(finding->severity));
-    tare__text_string(page->out, tare__severity_word(finding->severity));
-    tare__page_style_off(page);
+    tare__page_put(page, style_of(finding->severity), tare__severity_word(finding->severity));
     tare__text_pad_to(page->out, TARE__PAGE_LABEL);
     tare__text_string(&words, finding->title);
     if (finding->gain > 0)
         tare__text_format(&words, " (saves up to %s of steady-state time)", tare__unit_percent(gain, finding->gain));
-    tare__page_style_on(page, TARE__PAGE_STRONG);
-    if (!words.failed)
-        tare__page_sentence_in(page, TARE__PAGE_LABEL, words.data, page->options->all ? TARE__PAGE_ENDLESS : 2);
-    tare__page_style_off(page);
-    tare__page_line_end(page);
-    page->out->failed = page->out->failed || words.failed;
-    tare__text_free(&words);
+    tare__page_words(page, TARE__PAGE_STRONG, TARE__PAGE_LABEL, &words, page->options->all ? TARE__PAGE_ENDLESS : 2);
 }
 
 #define HANG (TARE__PAGE_LABEL + 2)
@@ -51,8 +43,7 @@ static size_t lines_of(tare__page *page, const char *words)
     tare__page_sentence(page, HANG, words);
     size_t lines = tare__page_lines_of(&alone) + 1;
     page->out = whole;
-    whole->failed |= alone.failed;
-    tare__text_free(&alone);
+    tare__text_end(&alone, whole);
     return lines;
 }
 
@@ -91,11 +82,7 @@ static void put_words(tare__page *page, const char *mark, const char *words, siz
     }
     tare__text_pad_to(page->out, TARE__PAGE_LABEL);
     tare__text_string(page->out, mark);
-    if (!fitting.failed)
-        tare__page_sentence_in(page, HANG, fitting.data, lines);
-    page->out->failed = page->out->failed || fitting.failed;
-    tare__text_free(&fitting);
-    tare__page_line_end(page);
+    tare__page_words(page, TARE__PAGE_PLAIN, HANG, &fitting, lines);
 }
 
 /* "from 12.0 s to 31.5 s" */
@@ -118,8 +105,7 @@ static void put_all_of(tare__page *page, const tare__finding *finding)
         tare__text_format(&words, "gain: %s", finding->gain_how);
         if (!words.failed)
             put_words(page, "  ", words.data, TARE__PAGE_ENDLESS, ANYWHERE);
-        page->out->failed = page->out->failed || words.failed;
-        tare__text_free(&words);
+        tare__text_end(&words, page->out);
     }
     snprintf(source, sizeof source, "rule %s%s%s", finding->id, finding->source ? " of " : "",
              finding->source ? finding->source : "");
@@ -162,17 +148,7 @@ static void put_as_fits(tare__page *page, const tare__analysis *analysis, size_t
     }
     page->out = whole;
     tare__text_append(page->out, lines.data, lines.length);
-    page->out->failed = page->out->failed || lines.failed;
-    tare__text_free(&lines);
-}
-
-static void put_heading(tare__page *page)
-{
-    tare__page_line_end(page);
-    tare__page_style_on(page, TARE__PAGE_STRONG);
-    tare__text_string(page->out, "Findings");
-    tare__page_style_off(page);
-    tare__page_line_end(page);
+    tare__text_end(&lines, page->out);
 }
 
 void tare__part_findings(tare__page *page, const tare__analysis *analysis)
@@ -181,7 +157,7 @@ void tare__part_findings(tare__page *page, const tare__analysis *analysis)
     size_t shown = tare__page_rows(page, analysis->n_findings, FEW);
     if (analysis->n_findings == 0 && analysis->n_metrics == 0)
         return; /* nothing was sampled */
-    put_heading(page);
+    tare__page_heading(page, "Findings");
     if (analysis->n_findings == 0)
         tare__text_string(page->out, "None.\n");
     else if (page->options->all)

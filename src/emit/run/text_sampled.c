@@ -88,17 +88,19 @@ static bool gather(const tare__analysis *analysis, uint32_t subject, crowd *into
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------- */
-static void put_bytes(tare__page *page, double bytes)
+static double share_of(double cpu_s, double all_s)
 {
-    char unit[TARE__UNIT_BYTES];
-    tare__page_cell(page, TARE__PAGE_CELL + 1, tare__unit_bytes(unit, bytes));
+    return all_s > 0 ? cpu_s / all_s : NAN;
 }
 
-static void put_cpu(tare__page *page, double cpu_s, double all_s)
+/* A dimmed line with the CPU time alone. */
+static void put_cpu(tare__page *page, unsigned indent, const char *label, double cpu_s, double all_s)
 {
-    char unit[TARE__UNIT_BYTES];
-    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_time(unit, cpu_s * 1e9));
-    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(unit, all_s > 0 ? cpu_s / all_s : NAN));
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__page_label(page, indent, label, "", TARE__PAGE_PLAIN);
+    TARE__PAGE_CELLS(page, "t%", cpu_s * 1e9, share_of(cpu_s, all_s));
+    tare__page_style_off(page);
+    tare__page_line_end(page);
 }
 
 /* Without the directory of the program, which is less informative than the rest. */
@@ -126,16 +128,9 @@ static void put_process(tare__page *page, const tare__analysis *analysis, const 
 {
     char pid[32];
     snprintf(pid, sizeof pid, " %" PRIu64, row->key);
-    tare__page_name(page, 0, name_of(analysis, row), (unsigned)strlen(pid));
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__text_string(page->out, pid);
-    tare__page_style_off(page);
-    tare__page_pad(page);
-    put_cpu(page, row->cpu_s, all_s);
-    put_bytes(page, row->peak_bytes);
-    tare__page_count(page, row->threads);
-    put_bytes(page, row->read_bytes);
-    put_bytes(page, row->wrote_bytes);
+    tare__page_label(page, 0, name_of(analysis, row), pid, TARE__PAGE_FAINT);
+    TARE__PAGE_CELLS(page, "t%BnBB", row->cpu_s * 1e9, share_of(row->cpu_s, all_s), row->peak_bytes, row->threads,
+                     row->read_bytes, row->wrote_bytes);
     tare__page_line_end(page);
 }
 
@@ -150,12 +145,7 @@ static size_t put_threads(tare__page *page, const seen *process, const crowd *th
             continue;
         char label[96];
         snprintf(label, sizeof label, "%.60s %" PRIu64, thread->label ? thread->label : "", thread->key);
-        tare__page_style_on(page, TARE__PAGE_FAINT);
-        tare__page_name(page, 2, label, 0);
-        tare__page_pad(page);
-        put_cpu(page, thread->cpu_s, all_s);
-        tare__page_style_off(page);
-        tare__page_line_end(page);
+        put_cpu(page, 2, label, thread->cpu_s, all_s);
         lines++;
     }
     return lines;
@@ -163,35 +153,12 @@ static size_t put_threads(tare__page *page, const seen *process, const crowd *th
 
 static void put_title(tare__page *page)
 {
-    static const struct {
-        const char *title;
-        unsigned columns;
-    } cells[] = {{"CPU", TARE__PAGE_CELL},      {"share", TARE__PAGE_CELL},     {"memory", TARE__PAGE_CELL + 1},
-                 {"threads", TARE__PAGE_CELL}, {"read", TARE__PAGE_CELL + 1}, {"written", TARE__PAGE_CELL + 1}};
-    unsigned figures = 0;
-    for (size_t i = 0; i < TARE__COUNT_OF(cells); i++)
-        figures += cells[i].columns;
-    page->name_columns = page->options->width - figures;
-    tare__page_heading(page, "CPU by process");
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    for (size_t i = 0; i < TARE__COUNT_OF(cells); i++)
-        tare__page_cell(page, cells[i].columns, cells[i].title);
-    tare__page_style_off(page);
-    tare__page_line_end(page);
-}
-
-/* CPU time after the last sample of a process that ended, or of processes that were never sampled: only the sum is
- * known. */
-static void put_rest(tare__page *page, double rest_s, double all_s)
-{
-    if (!(rest_s >= PROCESS_CUT * all_s))
-        return;
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__page_name(page, 0, "(not sampled)", 0);
-    tare__page_pad(page);
-    put_cpu(page, rest_s, all_s);
-    tare__page_style_off(page);
-    tare__page_line_end(page);
+    static const unsigned widths[] = {TARE__PAGE_CELL, TARE__PAGE_CELL,     TARE__PAGE_CELL + 1,
+                                      TARE__PAGE_CELL, TARE__PAGE_CELL + 1, TARE__PAGE_CELL + 1};
+    page->name_columns = page->options->width;
+    for (size_t i = 0; i < TARE__COUNT_OF(widths); i++)
+        page->name_columns -= widths[i];
+    tare__page_columns(page, "CPU by process", "CPU|share|memory|threads|read|written", widths);
 }
 
 /* Number of rows that get a line: the CPU time of short-lived helpers is unknown anyway. */
@@ -221,7 +188,10 @@ static void put_table(tare__page *page, const tare__analysis *analysis, const cr
         size_t left = page->lines > lines + 1 ? page->lines - lines - 1 : 0;
         lines += put_threads(page, row, threads, all_s, all ? SIZE_MAX : left < FEW_THREADS ? left : FEW_THREADS);
     }
-    put_rest(page, all_s - rows_s, all_s);
+    /* CPU time after the last sample of a process that ended, or of processes that were never sampled: only the sum is
+     * known. */
+    if (all_s - rows_s >= PROCESS_CUT * all_s)
+        put_cpu(page, 0, "(not sampled)", all_s - rows_s, all_s);
     tare__page_more(page, processes->n - shown, "processes");
     page->name_columns = kept;
 }

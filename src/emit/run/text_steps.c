@@ -55,7 +55,8 @@ static const char *put_sum(char out[TARE__UNIT_BYTES], const tare__number_row *n
     return bytes ? tare__unit_bytes(out, number->sum) : tare__unit_count(out, number->sum);
 }
 
-void tare__part_rate(tare__text *out, const tare__number_row *number)
+/* "38.4k samples, 16.6k samples/s" */
+static void put_sum_and_rate(tare__text *out, const tare__number_row *number)
 {
     char sum[TARE__UNIT_BYTES], rate[96], name[48];
     tare__text_fit(name, sizeof name, number->name, 16);
@@ -80,40 +81,22 @@ static bool has_lines(const tare__span_row *row)
     return !is_loop(row) && !row->inspection;
 }
 
-/* "forward / layer 1": the span's name alone may occur several times in the tree. */
-static void put_number_owner(tare__page *page, const tare__analysis *analysis, const tare__span_row *row)
+static void put_number_line(tare__page *page, const tare__analysis *analysis, const tare__span_row *row,
+                            const tare__number_row *number)
 {
     const tare__span_row *parent = row->parent == TARE__NO_ROW ? NULL : &analysis->spans[row->parent];
-    char label[256];
+    char label[256], sum[TARE__UNIT_BYTES], rate[96], name[48];
+    /* "forward / layer 1": the span's name alone may occur several times in the tree. */
     if (parent && !is_loop(parent))
         snprintf(label, sizeof label, "%.120s / %.120s", parent->name, row->name);
     else
         snprintf(label, sizeof label, "%.250s", row->name);
-    tare__page_name(page, 0, label, 0);
-}
-
-static void put_number_line(tare__page *page, const tare__analysis *analysis, const tare__span_row *row,
-                            const tare__number_row *number)
-{
-    char sum[TARE__UNIT_BYTES], rate[96], name[48];
-    put_number_owner(page, analysis, row);
-    tare__page_pad(page);
+    tare__page_label(page, 0, label, "", TARE__PAGE_PLAIN);
     tare__text_fit(name, sizeof name, number->name, 11);
     tare__text_format(page->out, "  %s", name);
     tare__text_pad_to(page->out, page->name_columns + 13);
     tare__page_cell(page, 11, put_sum(sum, number));
     tare__page_cell(page, 24, put_rate(rate, sizeof rate, number));
-    tare__page_line_end(page);
-}
-
-static void put_number_title(tare__page *page)
-{
-    tare__page_heading(page, "Numbers");
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__page_cell(page, 13, "");
-    tare__page_cell(page, 11, "sum");
-    tare__page_cell(page, 24, "rate");
-    tare__page_style_off(page);
     tare__page_line_end(page);
 }
 
@@ -124,7 +107,7 @@ void tare__part_numbers(tare__page *page, const tare__analysis *analysis)
         n += has_lines(&analysis->spans[i]) ? analysis->spans[i].n_numbers : 0;
     if (n == 0)
         return;
-    put_number_title(page);
+    tare__page_columns(page, "Numbers", "|sum|rate", (const unsigned[]){13, 11, 24});
     size_t shown = tare__page_rows(page, n, FEW);
     for (size_t i = 0; i < analysis->n_spans && at < shown; i++) {
         const tare__span_row *row = &analysis->spans[i];
@@ -215,13 +198,9 @@ static void put_line(tare__page *page, tare__text *words, bool shown)
 {
     if (shown && !words->failed) {
         tare__text_string(page->out, "  ");
-        tare__page_style_on(page, TARE__PAGE_FAINT);
-        tare__page_sentence(page, 4, words->data);
-        tare__page_style_off(page);
-        tare__page_line_end(page);
+        tare__page_say(page, TARE__PAGE_FAINT, 4, words->data);
     }
-    page->out->failed = page->out->failed || words->failed;
-    tare__text_free(words);
+    tare__text_end(words, page->out);
 }
 
 /* "a step by rank: 0 1.20 ms, 1 1.31 ms": means over the steps of all names. */
@@ -246,7 +225,7 @@ static void put_rates(tare__text *out, const tare__step_row *row)
 {
     for (size_t i = 0; i < row->n_numbers && i < FEW; i++) {
         tare__text_string(out, i ? "; " : "");
-        tare__part_rate(out, &row->numbers[i]);
+        put_sum_and_rate(out, &row->numbers[i]);
     }
 }
 
@@ -267,27 +246,14 @@ static void put_words(tare__page *page, const tare__step_row *row,
     put_line(page, &words, words.length > 0);
 }
 
-static void put_label(tare__page *page, const tare__analysis *analysis, const tare__step_row *row)
-{
-    char label[256];
-    if (row->group != TARE__NO_ROW && row->group < analysis->n_groups)
-        snprintf(label, sizeof label, "%s, %s", row->name, analysis->groups[row->group].name);
-    else
-        snprintf(label, sizeof label, "%s", row->name);
-    tare__page_name(page, 0, label, 0);
-}
-
 static void put_step(tare__page *page, const tare__analysis *analysis, const tare__step_row *row, bool in_words)
 {
-    put_label(page, analysis, row);
-    tare__page_pad(page);
-    tare__page_calls(page, row->count);
-    tare__page_time(page, row->total_ns);
-    tare__page_time(page, row->each.p50_ns);
-    tare__page_time(page, row->each.p95_ns);
-    tare__page_time(page, row->each.max_ns);
-    tare__page_count(page, row->per_second);
-    tare__page_line_end(page);
+    bool grouped = row->group != TARE__NO_ROW && row->group < analysis->n_groups;
+    char label[256];
+    snprintf(label, sizeof label, "%s%s%s", row->name, grouped ? ", " : "",
+             grouped ? analysis->groups[row->group].name : "");
+    TARE__PAGE_ROW(page, 0, label, "", "cttttn", (double)row->count, row->total_ns, row->each.p50_ns, row->each.p95_ns,
+                   row->each.max_ns, row->per_second);
     if (!in_words)
         return;
     if (page->options->all || row->count == 0 || row->unfinished > 0)

@@ -84,17 +84,9 @@ static void put_thread(tare__page *page, const line *line)
         snprintf(label, sizeof label, " ×%" PRIu64, line->threads);
     else if (line->tid)
         snprintf(label, sizeof label, " %" PRId64, line->tid);
-    tare__page_name(page, 0, line->name, (unsigned)tare__text_columns(label, strlen(label)));
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__text_string(page->out, label);
-    tare__page_style_off(page);
-    tare__page_pad(page);
-    tare__page_calls(page, line->spans);
-    tare__page_time(page, line->busy_ns);
-    tare__page_time(page, line->first_at_ns);
-    tare__page_time(page, line->last_at_ns);
-    if (line->dropped > 0)
-        tare__page_count(page, (double)line->dropped);
+    tare__page_label(page, 0, line->name, label, TARE__PAGE_FAINT);
+    TARE__PAGE_CELLS(page, line->dropped ? "ctttn" : "cttt", (double)line->spans, line->busy_ns, line->first_at_ns,
+                     line->last_at_ns, (double)line->dropped);
     tare__page_line_end(page);
 }
 
@@ -120,50 +112,32 @@ void tare__part_threads(tare__page *page, const tare__analysis *analysis)
 }
 
 /* ---- processes ----------------------------------------------------------------------------------- */
-static void put_pid(tare__page *page, const tare__process_row *row)
+static void put_reason(tare__page *page, tare__page_style style, const char *what, unsigned hang, const char *reason)
+{
+    tare__page_style_on(page, style);
+    tare__text_format(page->out, "  %s: ", what);
+    tare__page_sentence(page, hang, reason);
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+}
+
+static void put_process(tare__page *page, const tare__process_row *row)
 {
     char label[192], pid[32] = "pid n/a";
     if (row->pid)
         snprintf(pid, sizeof pid, "%" PRId64, row->pid);
     snprintf(label, sizeof label, "%s %s", pid, row->label ? row->label : "(command unknown)");
-    tare__page_name(page, 0, label, 0);
-}
-
-static void put_reason(tare__page *page, const char *what, const char *reason)
-{
-    tare__page_style_on(page, TARE__PAGE_WARNING);
-    tare__text_format(page->out, "  %s: ", what);
-    tare__page_sentence(page, 4, reason);
-    tare__page_style_off(page);
-    tare__page_line_end(page);
-}
-
-static void put_figures(tare__page *page, const tare__process_row *row)
-{
-    tare__page_calls(page, row->spans);
-    tare__page_count(page, row->threads);
-    tare__page_time(page, row->busy_ns);
-    tare__page_time(page, row->joined_at_ns);
-    tare__page_time(page, row->left_at_ns);
-    if (row->dropped_spans > 0)
-        tare__page_count(page, (double)row->dropped_spans);
-}
-
-static void put_process(tare__page *page, const tare__process_row *row)
-{
-    put_pid(page, row);
-    tare__page_pad(page);
-    if (row->joined) {
-        put_figures(page, row);
-    } else {
-        tare__page_style_on(page, TARE__PAGE_FAINT);
-        tare__text_string(page->out, "  not recorded: ");
-        tare__page_sentence(page, page->name_columns + 4, row->not_joined ? row->not_joined : "reason unknown");
-        tare__page_style_off(page);
+    if (row->joined)
+        TARE__PAGE_ROW(page, 0, label, "", row->dropped_spans ? "cntttn" : "cnttt", (double)row->spans,
+                       (double)row->threads, row->busy_ns, row->joined_at_ns, row->left_at_ns,
+                       (double)row->dropped_spans);
+    else {
+        tare__page_label(page, 0, label, "", TARE__PAGE_PLAIN);
+        put_reason(page, TARE__PAGE_FAINT, "not recorded", page->name_columns + 4,
+                   row->not_joined ? row->not_joined : "reason unknown");
     }
-    tare__page_line_end(page);
     if (row->unreadable)
-        put_reason(page, "not completely readable", row->unreadable);
+        put_reason(page, TARE__PAGE_WARNING, "not completely readable", 4, row->unreadable);
 }
 
 /* Whether the table would show more than the samples and the text above the tables. */
@@ -185,8 +159,7 @@ void tare__part_processes(tare__page *page, const tare__analysis *analysis)
         return;
     for (size_t i = 0; i < n; i++)
         dropped += analysis->processes[i].dropped_spans > 0;
-    tare__page_title(page, "Processes",
-                     dropped ? "spans|threads|busy|from|to|dropped" : "spans|threads|busy|from|to");
+    tare__page_title(page, "Processes", dropped ? "spans|threads|busy|from|to|dropped" : "spans|threads|busy|from|to");
     for (size_t i = 0; i < shown; i++)
         put_process(page, &analysis->processes[i]);
     tare__page_more(page, n - shown, "processes");

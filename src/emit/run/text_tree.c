@@ -85,11 +85,6 @@ static size_t count_lines(const tree *tree)
 }
 
 /* ---- lines --------------------------------------------------------------------------------------- */
-static double self_of(const tare__page *page, const tare__span_row *row)
-{
-    return page->options->raw ? row->raw_self_ns : row->self_ns;
-}
-
 static void put_bar(const tree *tree, double share)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -106,12 +101,6 @@ static void put_bar(const tree *tree, double share)
     tare__page_style_off(page);
 }
 
-static void put_share(const tree *tree, double share)
-{
-    char percent[TARE__UNIT_BYTES];
-    tare__page_cell(tree->page, TARE__PAGE_CELL, tare__unit_percent(percent, share));
-}
-
 /* A defect of the calls that a reader must know before trusting the numbers. */
 static const char *flaw_of(const tare__span_row *row)
 {
@@ -124,18 +113,10 @@ static void put_row(tree *tree, const tare__span_row *row)
 {
     tare__page *page = tree->page;
     const char *flaw = flaw_of(row);
-    tare__page_name(page, 2 * row->depth, row->name, (unsigned)strlen(flaw));
-    tare__page_style_on(page, *flaw ? TARE__PAGE_WARNING : TARE__PAGE_PLAIN);
-    tare__text_string(page->out, flaw);
-    if (*flaw)
-        tare__page_style_off(page);
-    tare__page_pad(page);
-    tare__page_calls(page, row->calls);
-    tare__page_time(page, row->total_ns);
-    tare__page_time(page, self_of(page, row));
-    tare__page_time(page, row->each.p50_ns);
-    tare__page_time(page, row->each.p95_ns);
-    put_share(tree, row->share);
+    tare__page_label(page, 2 * row->depth, row->name, flaw, *flaw ? TARE__PAGE_WARNING : TARE__PAGE_PLAIN);
+    TARE__PAGE_CELLS(page, "ctttt%", (double)row->calls, row->total_ns,
+                     page->options->raw ? row->raw_self_ns : row->self_ns, row->each.p50_ns, row->each.p95_ns,
+                     row->share);
     put_bar(tree, row->share);
     tare__page_line_end(page);
     tree->printed++;
@@ -154,11 +135,10 @@ static void put_fold(tree *tree, unsigned depth, const fold *sum)
     else
         snprintf(label, sizeof label, "… %zu more under %s %%", sum->siblings, cut);
     tare__page_style_on(&wider, TARE__PAGE_FAINT);
-    tare__page_name(&wider, 2 * depth, label, 0);
-    tare__page_pad(&wider);
-    tare__page_time(&wider, sum->total_ns);
+    tare__page_label(&wider, 2 * depth, label, "", TARE__PAGE_PLAIN);
+    TARE__PAGE_CELLS(&wider, "t", sum->total_ns);
     tare__page_cell(&wider, 3 * TARE__PAGE_CELL, "");
-    put_share(tree, sum->share);
+    TARE__PAGE_CELLS(&wider, "%", sum->share);
     tare__page_style_off(&wider);
     tare__page_line_end(&wider);
     tree->printed++;
@@ -184,18 +164,12 @@ static void put_level(tree *tree, size_t first, size_t end, unsigned depth)
     }
 }
 
-/* Without merging, rows are printed in order without recursion, so that any depth is possible. */
-static void put_every_row(tree *tree)
-{
-    for (size_t i = 0; i < tree->n; i++)
-        put_row(tree, &tree->rows[i]);
-}
-
 static void put_tree(tree *tree)
 {
     static const double cuts[] = {0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.12, 0.15, 0.2};
-    if (tree->page->options->all) {
-        put_every_row(tree);
+    if (tree->page->options->all) { /* in order and without recursion, so that any depth is possible */
+        for (size_t i = 0; i < tree->n; i++)
+            put_row(tree, &tree->rows[i]);
         return;
     }
     bool fits = false;

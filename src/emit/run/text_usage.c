@@ -143,8 +143,7 @@ static void tell_memory(used *used, const tare__usage_table *usage)
     bool several = usage->processes_max > 1 && usage->tree_rss_max_bytes > 1.05 * usage->rss_peak_bytes;
     if (several)
         add_words(used, "%s in all processes · largest ", tare__unit_bytes(most, usage->tree_rss_max_bytes));
-    add_words(used, "%s%s", usage->rss_peak_at_least ? "at least " : "",
-              tare__unit_bytes(peak, usage->rss_peak_bytes));
+    add_words(used, "%s%s", usage->rss_peak_at_least ? "at least " : "", tare__unit_bytes(peak, usage->rss_peak_bytes));
     if (usage->rss_peak_process && usage->processes_max > 1) {
         tare__text_fit(name, sizeof name, usage->rss_peak_process, 12);
         add_words(used, " (%s)", name);
@@ -314,8 +313,7 @@ static void put_absent(tare__page *page, const tare__usage_table *usage)
         tare__page_style_off(page);
         tare__page_line_end(page);
     }
-    page->out->failed = page->out->failed || words.failed;
-    tare__text_free(&words);
+    tare__text_end(&words, page->out);
 }
 
 void tare__part_usage(tare__page *page, const tare__analysis *analysis)
@@ -331,13 +329,8 @@ void tare__part_usage(tare__page *page, const tare__analysis *analysis)
     put_absent(page, &analysis->usage);
     page->out = whole;
     if (lines.length > 0) {
-        tare__page_line_end(page);
-        tare__page_style_on(page, TARE__PAGE_STRONG);
-        tare__text_string(page->out, "Resource usage");
-        tare__page_style_off(page);
-        tare__page_line_end(page);
+        tare__page_heading(page, "Resource usage");
         tare__text_append(page->out, lines.data, lines.length);
     }
-    page->out->failed = page->out->failed || lines.failed;
-    tare__text_free(&lines);
+    tare__text_end(&lines, page->out);
 }

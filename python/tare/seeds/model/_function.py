@@ -33,5 +33,5 @@ class FunctionRunner(Runner):
         return functools.partial(self.function, inputs)
 
     def facts(self) -> Any:
-        none = Missing("a function does not tell")
+        none = Missing("a function does not report it")
         return {"parameters": none, "trainable_parameters": none, "parameter_bytes": none, "size_bytes": none}

@@ -104,7 +104,7 @@ def _copies(events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     for name, calls in _by_name([event for event in events if event["cat"] != "kernel"]).items():
         row = _row(name, calls)
         sizes = [event.get("args", {}).get("bytes") for event in calls]
-        row["bytes"] = Missing("torch does not tell") if None in sizes else sum(sizes)
+        row["bytes"] = Missing("torch does not report it") if None in sizes else sum(sizes)
         row["gb_per_second"] = (row["bytes"] / (row["total_ms"] * 1e6) if row["total_ms"] > 0 else
                                 Missing("no time passed"))
         rows.append(row)

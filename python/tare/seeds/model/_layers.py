@@ -332,7 +332,7 @@ def _onnx(runner: Any, inputs: Any, runs: int) -> Any:
                      "time_ms": quantile(times, 0.5), "p95_ms": quantile(times, 0.95), "self_ms": quantile(times, 0.5),
                      "parameters": cost[0] if cost else Missing("not told for a node that the runtime made"),
                      "flops": cost[1] if cost and cost[1] else Missing("not counted for this node"),
-                     "output_bytes": int(size) if size == size else Missing("the runtime does not tell"),
+                     "output_bytes": int(size) if size == size else Missing("the runtime does not report it"),
                      "provider": node["provider"]})
     total = sum(row["time_ms"] for row in rows)
     return rows, total, "by ONNX Runtime's own profiler, which rounds to microseconds; nodes as they are after fusion"

@@ -53,7 +53,7 @@ class Runner:
 
     def made_up(self, batch: int) -> Any:
         """Input generated from the shapes that the model declares; TypeError if it declares none."""
-        raise TypeError(f"{self.kind} does not tell the shapes of its inputs: pass input_data")
+        raise TypeError(f"{self.kind} does not state the shapes of its inputs: pass input_data")
 
     def named(self, inputs: Any) -> Any:
         """The input by name, to be shown."""

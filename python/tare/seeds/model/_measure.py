@@ -119,7 +119,7 @@ def fragmentation() -> Any:
     """The unused share of the C library's heap."""
     told = _core.heap()
     if told is None:
-        return Missing("the allocator does not tell (glibc's does, since 2.33)")
+        return Missing("the allocator does not report it (glibc's does, since 2.33)")
     held, used, _ = told
     return (held - used) / held if held > 0 else Missing("there is no heap")
 

@@ -81,7 +81,7 @@ def _course(changes: List[Any]) -> List[List[float]]:
 
 def _snapshot(what: str, runner: Any) -> Dict[str, Any]:
     told = _core.heap()
-    none = Missing("the allocator does not tell (glibc's does, since 2.33)")
+    none = Missing("the allocator does not report it (glibc's does, since 2.33)")
     out = {"at": what, "rss_bytes": _core.rss(), "heap_bytes": none if told is None else told[0],
            "heap_in_use_bytes": none if told is None else told[1], "mapped_bytes": none if told is None else told[2]}
     if runner.device.startswith("cuda") and hasattr(runner, "model"):

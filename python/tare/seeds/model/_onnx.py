@@ -182,7 +182,7 @@ class OnnxRunner(Runner):
             try:
                 told: Any = json.loads(_engine.model_json(self.path, batch, given))
             except (ValueError, OSError, MemoryError) as error:
-                told = Missing(f"tare model does not tell: {_state.first_line(error)}")
+                told = Missing(f"tare model does not report it: {_state.first_line(error)}")
             self._told[key] = told
         return self._told[key]
 
@@ -195,7 +195,7 @@ class OnnxRunner(Runner):
 
     def facts(self) -> Dict[str, Any]:
         return {"parameters": self._total("parameters"), "parameter_bytes": self._total("weight_bytes"),
-                "trainable_parameters": Missing("an ONNX file does not tell"), "size_bytes": self._size()}
+                "trainable_parameters": Missing("an ONNX file does not report it"), "size_bytes": self._size()}
 
     def _size(self) -> Any:
         """With the files beside it that hold weights."""

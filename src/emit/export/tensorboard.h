@@ -1,10 +1,11 @@
-/* kineto: declarations shared by the files of Kineto's JSON: which span has which number, and the state of one file.
+/* tensorboard: declarations shared by the formats for TensorBoard: Kineto's JSON, and the XPlane.
  * Owned by the calling thread; used inside emit only.
  * Must not know how files are named or opened. */
-#ifndef TARE_EMIT_KINETO_H
-#define TARE_EMIT_KINETO_H
+#ifndef TARE_EMIT_TENSORBOARD_H
+#define TARE_EMIT_TENSORBOARD_H
 
-#include "chrome.h"
+#include "emit/emit.h"
+#include "trace/trace.h"
 
 /* Kineto numbers operators; calls launched inside one, and their GPU work, have its number. Both passes over the trace
  * count the same way. The two numbers of an open span: those of the innermost operator and module, itself included; 0:
@@ -24,13 +25,6 @@ typedef struct tare__kineto_ids {
 /* Reads the trace once for flows and processes. 0 or a status with a message. */
 int tare__kineto_ids_read(tare__kineto_ids *ids, struct tare__trace *trace, tare__error *error);
 void tare__kineto_ids_free(tare__kineto_ids *ids);
-/* Phases are written as operators, as older versions of torch did: TensorBoard's plugin finds data loading only
- * there. */
-bool tare__kineto_is_operator(uint32_t kind);
-/* A span of this kind begins: derives its numbers from those of the enclosing span. */
-void tare__kineto_ids_begin(tare__kineto_ids *ids, uint32_t kind, const uint32_t *around, uint32_t *own);
-void tare__kineto_ids_rewind(tare__kineto_ids *ids);
-uint32_t tare__kineto_id_of_flow(const tare__kineto_ids *ids, uint64_t flow); /* 0: not known */
 
 /* The file of one process. */
 typedef struct tare__kineto_file {
@@ -42,6 +36,9 @@ typedef struct tare__kineto_file {
 } tare__kineto_file;
 int tare__emit_kineto(struct tare__trace *trace, tare__kineto_ids *ids, const tare__kineto_file *file,
                       const tare__emit_sink *sink, tare__error *error);
+
+/* 0; TARE_E_SYSTEM if the sink refused or reading failed; TARE_E_MEMORY. */
+int tare__emit_xplane(struct tare__trace *trace, const tare__emit_sink *sink, tare__error *error);
 
 /* "GPU 1 stream 7", "cuda:1 stream 7": the numbers in a GPU track's name; false: not a GPU track. */
 bool tare__gpu_track(const struct tare__trace *trace, uint32_t track, int64_t *device, int64_t *stream);
