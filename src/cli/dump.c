@@ -2,6 +2,8 @@
  * One thread. The process is only read, never paused.
  * Must not know how stacks are read. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -77,6 +79,8 @@ int tare__cli_dump(pid_t pid, tare__text *out, tare__error *error)
     tare__python *python = NULL;
     const tare__python_thread *threads = NULL;
     uint32_t n = 0;
+    if (kill(pid, 0) != 0 && errno == ESRCH)
+        return tare__fail(error, TARE_E_INPUT, "no process %d", (int)pid);
     int status = open_python(pid, &python, error);
     if (status)
         return status;
