@@ -618,6 +618,30 @@ static void lost_stacks_are_no_stack(void **state)
     done(b, of);
 }
 
+/* Rotation removes samples, not the tables that they refer to. */
+static void rotated_samples_do_not_count(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
+    uint32_t f = stacks_python(&s, 0, "f", APP "a.py", 15), g = stacks_python(&s, f, "g", APP "a.py", 25);
+    stacks_seal(&s);
+    size_t at = b->file.length;
+    stacks_samples(&s, main, f, TARE__STATE_RUNNING, 40);
+    stacks_seal(&s);
+    build_lose(b, at);
+    stacks_samples(&s, main, g, TARE__STATE_RUNNING, 10);
+    tare__analysis *of = finish();
+    const tare__sampled_thread_row *thread = thread_at(of, "MainThread");
+    IS_MS(thread->wall_ns, 100);
+    IS_MS(thread->no_stack_ns, 0);
+    IS_MS(thread->from_ns, 400);
+    IS_MS(thread->to_ns, 500);
+    IS_MS(function_at(of, "f")->total_ns, 100);
+    IS_MS(function_at(of, "g")->self_ns, 100);
+    done(b, of);
+}
+
 /* Half a million samples in 60 blocks: the same figures as from their sum. */
 static void many_samples(void **state)
 {
@@ -661,6 +685,7 @@ int main(void)
         cmocka_unit_test(large_trees_are_merged),
         cmocka_unit_test(many_threads_are_merged),
         cmocka_unit_test(lost_stacks_are_no_stack),
+        cmocka_unit_test(rotated_samples_do_not_count),
         cmocka_unit_test(many_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
