@@ -478,7 +478,8 @@ static void test_reuse(void **state)
         tare__python *python = open_python(program.pid);
         const tare__python_thread *threads;
         unsigned seen = 0;
-        for (unsigned k = 0; k < 3000; k++) {
+        for (unsigned k = 0; k < 2000; k++) {
+            usleep(100);
             take(python, &threads);
             for (uint32_t at = 0; at + 1 < threads[0].n; at++) {
                 const tare__python_code *code = tare__python_code_at(python, threads[0].frames[at].code);

@@ -174,7 +174,7 @@ static const char reuse_program[] =
     "while True:\n"
     "    n = (n + 1) % 100000\n"
     "    space = {}\n"
-    "    exec(compile('%sdef name%d():\\n  x = 0\\n  for i in range(300): x += i\\nname%d()' % ('\\n' * (n % 500), n, n),\n"
+    "    exec(compile('%sdef name%d():\\n  x = 0\\n  for i in range(20000): x += i\\nname%d()' % ('\\n' * (n % 500), n, n),\n"
     "                 '<file%d>' % n, 'exec'), space)\n";
 
 #endif
