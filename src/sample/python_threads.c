@@ -14,7 +14,7 @@
 #define GLIBC_TID_OFFSET 720 /* of `tid` in struct pthread, on x86-64 and aarch64 */
 #define TID_SEARCH_BYTES 2048u
 
-/* ---- thread ids ----------------------------------------------------------------------------------------- */
+/* ---- thread ids ------------------------------------------------------------------------------ */
 /* The last number of the line NSpid: the id in the innermost namespace. *levels: how many there are. */
 static pid_t namespace_id(pid_t pid, pid_t tid, unsigned *levels)
 {
@@ -76,7 +76,8 @@ static bool is_task(const tare__python *python, pid_t tid)
     return tid > 0 && access(path, F_OK) == 0;
 }
 
-/* Before 3.11 there is only the pthread_t, the address of a struct that has the thread id. The main thread's is known. */
+/* Before 3.11 there is only the pthread_t, the address of a struct that has the thread id. The main thread's is
+ * known. */
 static bool search_tid(tare__python *python, uint64_t ident)
 {
     uint32_t words[TID_SEARCH_BYTES / 4];
@@ -119,7 +120,7 @@ pid_t tare__python_tid(tare__python *python, const tare__python_state *state)
     return is_task(python, tid) ? tid : 0;
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 void tare__python_state_free(tare__python_state *state)
 {
     if (!state)
