@@ -366,7 +366,7 @@ static void compare_offsets(const tare__python *python, const char *headers)
     snprintf(path, sizeof(path), "%s/offsets.c", folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fprintf(file, "#define Py_BUILD_CORE 1\n#include <Python.h>\n#include <frameobject.h>\n#include <stdio.h>\n"
+    fprintf(file, "#define Py_BUILD_CORE 1\n#include <Python.h>\n#include <frameobject.h>\n#include <stddef.h>\n#include <stdio.h>\n"
                   "#include \"internal/pycore_runtime.h\"\n#include \"internal/pycore_interp.h\"\n"
                   "#include \"internal/pycore_gil.h\"\n%sint main(void)\n{\n",
             minor >= 11 ? "#include \"internal/pycore_frame.h\"\n" : "");
