@@ -19,7 +19,7 @@
 #define GUESS_VECTORS 200u
 #define SPAN_MAX 8192u
 
-/* ---- open and close ----------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 static int open_found(tare__python *python, tare__error *error)
 {
     char path[64];
@@ -86,7 +86,7 @@ tare__python_cost tare__python_cost_of(const tare__python *python)
     return python->cost;
 }
 
-/* ---- what all threads share ------------------------------------------------------------------------------------ */
+/* ---- what all threads share ------------------------------------------------------------------ */
 static uint32_t smallest(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -195,7 +195,7 @@ static void check_link(tare__python *python, size_t i)
         python->list_changed = true;
 }
 
-/* ---- code objects -------------------------------------------------------------------------------------------------- */
+/* ---- code objects ---------------------------------------------------------------------------- */
 static void plan_guesses(tare__python *python)
 {
     for (size_t i = 0; i < python->guessed.n; i++) {
@@ -242,8 +242,11 @@ static void check_asked(tare__python *python)
 {
     tare__python_regions ranges = {0};
     tare__python_addresses *asked = &python->asked;
-    if (!asked->n || !tare__python_merge(asked, python->layout.code_bytes, &ranges))
+    if (!asked->n || !tare__python_merge(asked, python->layout.code_bytes, &ranges)) {
+        free(ranges.at);
+        asked->n = 0;
         return;
+    }
     tare__python_plan_clear(python);
     for (size_t i = 0; i < ranges.n; i++)
         ranges.at[i].first = tare__python_plan(python, ranges.at[i].address, ranges.at[i].bytes);
@@ -270,7 +273,7 @@ static void check_asked(tare__python *python)
     free(ranges.at);
 }
 
-/* ---- frames as they are shown ------------------------------------------------------------------------------------------ */
+/* ---- frames as they are shown ---------------------------------------------------------------- */
 /* -1: the instruction is not in the code; 0: not shown; 1: shown. */
 static int show_frame(const tare__python *python, const tare__python_raw *raw, const tare__python_place *place,
                       tare__python_frame *out)
@@ -320,7 +323,7 @@ static void show_state(tare__python *python, tare__python_state *state)
     state->progress = TARE__PYTHON_DONE;
 }
 
-/* ---- a sample ---------------------------------------------------------------------------------------------------------- */
+/* ---- a sample -------------------------------------------------------------------------------- */
 /* Plans as many of the threads that wait as one read can have. */
 static bool plan_states(tare__python *python)
 {

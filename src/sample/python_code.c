@@ -21,7 +21,7 @@ void tare__python_codes_free(tare__python_codes *codes)
     tare__arena_free(codes->memory);
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 static uint32_t hash_address(uint64_t address)
 {
     return (uint32_t)tare__hash_mix(0, address);
@@ -90,7 +90,7 @@ static bool put_place(tare__python *python, const tare__python_place *place)
     return true;
 }
 
-/* ---- functions: equal code objects have the same number --------------------------------------------- */
+/* ---- functions: equal code objects have the same number -------------------------------------- */
 typedef struct content {
     const tare__python_function *function;
 } content;
@@ -140,7 +140,7 @@ static uint32_t put_function(tare__python_codes *codes, tare__python_function *f
     return (uint32_t)codes->n_functions;
 }
 
-/* ---- reading one ---------------------------------------------------------------------------------------- */
+/* ---- reading one ----------------------------------------------------------------------------- */
 enum { FILE_TEXT, NAME_TEXT, TEXTS, LINES = TEXTS, CODE, PARTS };
 
 typedef struct part { /* a string or bytes object */
@@ -174,6 +174,11 @@ static bool bytes_part(const tare__python_layout *layout, const unsigned char *b
     return length <= most;
 }
 
+static uint32_t header_bytes(const tare__python_layout *layout, size_t part)
+{
+    return part < TEXTS ? layout->text_ascii : layout->bytes_data;
+}
+
 /* The sizes of all parts, in one read. */
 static bool measure(tare__python *python, part parts[PARTS])
 {
@@ -181,15 +186,14 @@ static bool measure(tare__python *python, part parts[PARTS])
     tare__python_plan_clear(python);
     for (size_t i = 0; i < PARTS; i++)
         if (parts[i].address)
-            parts[i].at = tare__python_plan(python, parts[i].address, i < TEXTS ? layout->text_ascii : layout->bytes_data);
+            parts[i].at = tare__python_plan(python, parts[i].address, header_bytes(layout, i));
     if (!tare__python_plan_read(python))
         return false;
     for (size_t i = 0; i < PARTS; i++) {
-        const unsigned char *bytes =
-            parts[i].address ? tare__python_planned(python, parts[i].at, i < TEXTS ? layout->text_ascii : layout->bytes_data)
-                             : NULL;
         if (!parts[i].address && i == CODE)
             continue;
+        const unsigned char *bytes =
+            parts[i].address ? tare__python_planned(python, parts[i].at, header_bytes(layout, i)) : NULL;
         if (!bytes || !(i < TEXTS ? text_part(layout, bytes, &parts[i])
                                   : bytes_part(layout, bytes, i == LINES ? LINES_MAX : CODE_MAX, &parts[i])))
             return false;

@@ -53,7 +53,7 @@ static bool find_bias(image *image, uint64_t base)
     return false;
 }
 
-/* ---- the image in memory: dynamic symbols by their GNU hash table -------------------------------------------- */
+/* ---- the image in memory: dynamic symbols by their GNU hash table ---------------------------- */
 typedef struct dynamic {
     uint64_t symbols, strings, hash, strings_bytes;
 } dynamic;
@@ -101,11 +101,12 @@ typedef struct hash_table {
 } hash_table;
 
 /* The bloom filter answers for most objects without the symbol. */
-static bool may_have(pid_t pid, const dynamic *dynamic, const hash_table *table, uint32_t hash)
+/* *without: false if the answer could not be read. */
+static bool may_have(pid_t pid, const dynamic *dynamic, const hash_table *table, uint32_t hash, bool *without)
 {
     uint64_t word;
     if (!tare__python_get(pid, dynamic->hash + sizeof(*table) + 8 * (uint64_t)(hash / 64 % table->n_words), &word, 8))
-        return false;
+        return *without = false;
     return word >> hash % 64 & word >> (hash >> table->shift) % 64 & 1;
 }
 
@@ -118,11 +119,13 @@ static bool name_is(pid_t pid, const dynamic *dynamic, uint32_t at, const char *
 }
 
 static uint64_t find_dynamic(pid_t pid, const image *image, const dynamic *dynamic, const hash_table *table,
-                             const char *name)
+                             const char *name, bool *without)
 {
     uint32_t hash = gnu_hash(name), number, link;
-    if (!may_have(pid, dynamic, table, hash))
+    *without = true;
+    if (!may_have(pid, dynamic, table, hash, without))
         return 0;
+    *without = false; /* rarely wrong: such objects are asked again */
     uint64_t buckets = dynamic->hash + sizeof(*table) + 8 * (uint64_t)table->n_words;
     uint64_t chain = buckets + 4 * (uint64_t)table->n_buckets;
     if (!tare__python_get(pid, buckets + 4 * (uint64_t)(hash % table->n_buckets), &number, 4) || number < table->first)
@@ -141,7 +144,7 @@ static uint64_t find_dynamic(pid_t pid, const image *image, const dynamic *dynam
     return 0;
 }
 
-bool tare__python_elf_memory(pid_t pid, uint64_t base, tare__python_symbols *symbols)
+bool tare__python_elf_memory(pid_t pid, uint64_t base, tare__python_symbols *symbols, bool *without)
 {
     struct {
         Elf64_Ehdr header;
@@ -151,8 +154,13 @@ bool tare__python_elf_memory(pid_t pid, uint64_t base, tare__python_symbols *sym
     dynamic dynamic;
     hash_table table;
     *symbols = (tare__python_symbols){0};
-    if (!tare__python_get(pid, base, &start, sizeof(start)) || !header_is_valid(&start.header))
+    *without = false;
+    if (!tare__python_get(pid, base, &start, sizeof(start)))
         return false;
+    if (!header_is_valid(&start.header)) { /* a data file */
+        *without = true;
+        return false;
+    }
     image.n_headers = start.header.e_phnum;
     size_t bytes = image.n_headers * sizeof(*image.headers);
     if (start.header.e_phoff + bytes <= sizeof(start) && start.header.e_phoff < sizeof(start))
@@ -163,15 +171,15 @@ bool tare__python_elf_memory(pid_t pid, uint64_t base, tare__python_symbols *sym
         !tare__python_get(pid, dynamic.hash, &table, sizeof(table)) || !table.n_buckets || !table.n_words ||
         table.n_words > 1u << 24 || table.n_buckets > 1u << 26 || table.shift >= 32)
         return false;
-    for (size_t i = 0; i < TARE__COUNT_OF(wanted); i++) {
-        *symbol_slot(symbols, i) = find_dynamic(pid, &image, &dynamic, &table, wanted[i].name);
-        if (!symbols->runtime)
-            return false;
+    symbols->runtime = find_dynamic(pid, &image, &dynamic, &table, wanted[0].name, without);
+    for (size_t i = 1; symbols->runtime && i < TARE__COUNT_OF(wanted); i++) {
+        bool ignored;
+        *symbol_slot(symbols, i) = find_dynamic(pid, &image, &dynamic, &table, wanted[i].name, &ignored);
     }
-    return true;
+    return symbols->runtime != 0;
 }
 
-/* ---- the file: section headers and symbol tables --------------------------------------------------------------- */
+/* ---- the file: section headers and symbol tables --------------------------------------------- */
 static void *read_part(int fd, uint64_t file_bytes, uint64_t offset, uint64_t bytes)
 {
     if (!bytes || bytes > TABLE_MAX || offset > file_bytes || bytes > file_bytes - offset)

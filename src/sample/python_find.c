@@ -16,21 +16,30 @@
 #define MAPS_MAX (64u << 20)
 #define VARIABLES_MAX (32u << 20)
 
-/* ---- objects known to have no interpreter: asked again and again for processes that are not Python ---------- */
-typedef struct object_id {
-    uint64_t device, inode;
+/* ---- objects known to have no interpreter: asked again and again for processes that are not Python  */
+typedef struct object_id { /* an inode can be used again, for another file */
+    uint64_t device, inode, bytes, name;
 } object_id;
 static object_id without[1024];
 static size_t n_without;
 static pthread_mutex_t without_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static object_id id_of(const tare__python_map *map)
+{
+    uint64_t name = 0;
+    for (const char *at = map->path; *at; at++)
+        name = tare__hash_mix(name, (unsigned char)*at);
+    return (object_id){map->device, map->inode, map->end - map->start, name};
+}
+
 static bool is_without(const tare__python_map *map)
 {
     bool found = false;
+    object_id id = id_of(map);
     pthread_mutex_lock(&without_lock);
     size_t n = n_without < TARE__COUNT_OF(without) ? n_without : TARE__COUNT_OF(without);
     for (size_t i = 0; i < n && !found; i++)
-        found = without[i].inode == map->inode && without[i].device == map->device;
+        found = memcmp(&without[i], &id, sizeof(id)) == 0;
     pthread_mutex_unlock(&without_lock);
     return found;
 }
@@ -38,11 +47,11 @@ static bool is_without(const tare__python_map *map)
 static void add_without(const tare__python_map *map)
 {
     pthread_mutex_lock(&without_lock);
-    without[n_without++ % TARE__COUNT_OF(without)] = (object_id){map->device, map->inode};
+    without[n_without++ % TARE__COUNT_OF(without)] = id_of(map);
     pthread_mutex_unlock(&without_lock);
 }
 
-/* ---- /proc/PID/maps --------------------------------------------------------------------------------------------- */
+/* ---- /proc/PID/maps -------------------------------------------------------------------------- */
 static char *read_maps(pid_t pid, int *failure)
 {
     char path[64];
@@ -79,11 +88,12 @@ static bool parse_map(char *line, tare__python_map *map)
     unsigned major, minor;
     char flags[5];
     int path = 0;
-    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, flags, &offset, &major, &minor, &inode, &path) < 7)
+    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, flags, &offset, &major, &minor, &inode,
+               &path) < 7)
         return false;
     *map = (tare__python_map){.start = start, .end = end, .offset = offset, .device = makedev(major, minor),
-                              .inode = inode, .readable = flags[0] == 'r', .writable = flags[1] == 'w', .executable = flags[2] == 'x',
-                              .path = line + path};
+                              .inode = inode, .readable = flags[0] == 'r', .writable = flags[1] == 'w',
+                              .executable = flags[2] == 'x', .path = line + path};
     return start < end;
 }
 
@@ -93,7 +103,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* ---- symbols of an object ------------------------------------------------------------------------------------------ */
+/* ---- symbols of an object -------------------------------------------------------------------- */
 static int open_object(pid_t pid, const tare__python_map *map)
 {
     static const char *const ways[] = {"map_files", "root", "exe"};
@@ -115,12 +125,16 @@ static int open_object(pid_t pid, const tare__python_map *map)
     return -1;
 }
 
-static bool find_symbols(pid_t pid, const tare__python_map *map, bool named, tare__python_symbols *symbols)
+/* *without: it certainly has no interpreter. */
+static bool find_symbols(pid_t pid, const tare__python_map *map, bool named, tare__python_symbols *symbols,
+                         bool *without)
 {
-    if (tare__python_elf_memory(pid, map->start, symbols))
+    if (tare__python_elf_memory(pid, map->start, symbols, without))
         return true;
     int fd = named ? open_object(pid, map) : -1;
     bool found = fd >= 0 && tare__python_elf_file(fd, map->start, symbols);
+    if (named)
+        *without = fd >= 0; /* its file has all symbols */
     if (fd >= 0)
         close(fd);
     return found;
@@ -143,18 +157,18 @@ static bool search(tare__python *python, const tare__python_map *maps, size_t n,
     for (size_t i = 0; i < n; i++) {
         if (!is_object(&maps[i]) || is_named(&maps[i], i == 0) != named || is_without(&maps[i]))
             continue;
-        if (find_symbols(python->pid, &maps[i], named, &python->symbols)) {
+        bool without;
+        if (find_symbols(python->pid, &maps[i], named, &python->symbols, &without)) {
             *found = maps[i];
             return true;
         }
-        char byte; /* a process that may not be read has told nothing about its objects */
-        if (tare__python_get(python->pid, maps[i].start, &byte, 1))
+        if (without)
             add_without(&maps[i]);
     }
     return false;
 }
 
-/* ---- version ------------------------------------------------------------------------------------------------------------ */
+/* ---- version --------------------------------------------------------------------------------- */
 /* "3.9.18 (main, …", the text of Py_GetVersion, which is among the variables of the object. */
 static bool find_text(const char *data, size_t n, uint32_t minor, char *out, size_t room)
 {
@@ -164,7 +178,8 @@ static bool find_text(const char *data, size_t n, uint32_t minor, char *out, siz
         size_t left = n - (size_t)(at - data), size = length;
         while (size < left && size < 16 && strchr("0123456789abrc+", at[size]) && at[size])
             size++;
-        if ((at == data || at[-1] == '\0') && left - size > 2 && at[size] == ' ' && at[size + 1] == '(' && size > length) {
+        if ((at == data || at[-1] == '\0') && left - size > 2 && at[size] == ' ' && at[size + 1] == '(' &&
+            size > length) {
             snprintf(out, room, "%.*s", (int)size, at);
             return true;
         }
@@ -178,7 +193,7 @@ static bool has_variables(const tare__python_map *maps, size_t i, const tare__py
     const tare__python_map *map = &maps[i];
     if (!map->inode && i && map->start == maps[i - 1].end)
         map--;
-    return map->inode == object->inode && map->device == object->device && maps[i].readable && !maps[i].executable;
+    return map->inode == object->inode && map->device == object->device && maps[i].writable && maps[i].readable;
 }
 
 static bool version_from_variables(tare__python *python, const tare__python_map *maps, size_t n,
@@ -186,7 +201,7 @@ static bool version_from_variables(tare__python *python, const tare__python_map 
 {
     bool found = false;
     for (size_t i = 0; i < n && !found; i++) {
-        if (!has_variables(maps, i, object) || !maps[i].writable)
+        if (!has_variables(maps, i, object))
             continue;
         uint64_t most = maps[i].end - maps[i].start;
         size_t bytes = most < VARIABLES_MAX ? (size_t)most : VARIABLES_MAX;
@@ -207,12 +222,12 @@ static uint32_t version_from_name(const char *path)
 
 static void version_text(tare__python *python, uint32_t hex)
 {
-    static const char levels[16] = {[10] = 'a', [11] = 'b', [12] = 'c'};
-    char level = levels[hex >> 4 & 15];
-    int n = snprintf(python->version, sizeof(python->version), "%u.%u.%u", hex >> 24, hex >> 16 & 0xff, hex >> 8 & 0xff);
+    static const char *const levels[16] = {[10] = "a", [11] = "b", [12] = "rc"};
+    const char *level = levels[hex >> 4 & 15];
+    int n = snprintf(python->version, sizeof(python->version), "%u.%u.%u", hex >> 24, hex >> 16 & 0xff,
+                     hex >> 8 & 0xff);
     if (level && n > 0)
-        snprintf(python->version + n, sizeof(python->version) - (size_t)n, "%s%u", level == 'c' ? "rc" : level == 'a' ? "a" : "b",
-                 hex & 15);
+        snprintf(python->version + n, sizeof(python->version) - (size_t)n, "%s%u", level, hex & 15);
 }
 
 static int old_layout(tare__python *python, uint32_t minor, tare__error *error)
@@ -254,7 +269,7 @@ static int find_layout(tare__python *python, const tare__python_map *maps, size_
     return old_layout(python, 0, error);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 /* Whether the C library is there: what the executable needs is then mapped too. */
 static bool is_loaded(const tare__python_map *maps, size_t n)
 {

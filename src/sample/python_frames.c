@@ -18,7 +18,7 @@
 #define OWNED_BY_GENERATOR 1
 #define OWNED_BY_C 3 /* or more: no Python code */
 
-/* ---- plan -------------------------------------------------------------------------------------------- */
+/* ---- plan ------------------------------------------------------------------------------------ */
 static bool plan_regions(tare__python *python, tare__python_regions *regions, bool second)
 {
     for (size_t i = 0; i < regions->n; i++) {
@@ -54,7 +54,7 @@ bool tare__python_state_plan(tare__python *python, tare__python_state *state)
     return true;
 }
 
-/* ---- chunks of the data stack --------------------------------------------------------------------------- */
+/* ---- chunks of the data stack ---------------------------------------------------------------- */
 static bool read_chunk(tare__python *python, uint64_t address, tare__python_region *out, uint64_t *previous)
 {
     unsigned char header[CHUNK_HEADER];
@@ -120,7 +120,7 @@ static bool check_chunks(tare__python *python, tare__python_state *state, uint64
     return same;
 }
 
-/* ---- frames outside of the chunks ------------------------------------------------------------------------- */
+/* ---- frames outside of the chunks ------------------------------------------------------------ */
 typedef struct page {
     uint64_t address;
     unsigned char bytes[2 * PAGE];
@@ -143,7 +143,8 @@ static const unsigned char *frame_now(tare__python *python, page *page, uint64_t
 }
 
 /* *chunk: the chunk of the last frame; the frames below it are in this one or in older ones. */
-static const tare__python_region *region_of(const tare__python_state *state, uint64_t address, size_t bytes, size_t *chunk)
+static const tare__python_region *region_of(const tare__python_state *state, uint64_t address, size_t bytes,
+                                            size_t *chunk)
 {
     for (size_t tried = 0, i = *chunk; tried < state->chunks.n; tried++, i++) {
         const tare__python_region *region = &state->chunks.at[i % state->chunks.n];
@@ -190,7 +191,7 @@ static void look_for_frames(tare__python *python, tare__python_state *state, uin
         state->frames.n = 0;
 }
 
-/* ---- walk ---------------------------------------------------------------------------------------------------- */
+/* ---- walk ------------------------------------------------------------------------------------ */
 static uint64_t code_of(const tare__python_layout *layout, const unsigned char *frame)
 {
     uint64_t code = tare__python_u64(frame + layout->frame_code);
@@ -209,8 +210,8 @@ static uint64_t instruction_of(const tare__python_layout *layout, const unsigned
     return (uint64_t)(int64_t)(int32_t)tare__python_u32(frame + layout->frame_instruction); /* f_lasti */
 }
 
-/* Whether the frame runs: in 3.9 and 3.10 all frames of a stack do, also the current one. In later versions a frame that
- * has called another (not through C) has saved its stack pointer; it has returned, or the other one has, if not. */
+/* Whether the frame runs: in 3.9 and 3.10 all frames of a stack do, also the current one. In later versions a frame
+ * that has called another (not through C) has saved its stack pointer: one of the two has returned if not. */
 static bool is_running(const tare__python_layout *layout, const unsigned char *frame, bool calling, bool entered)
 {
     if (layout->minor == 9)
@@ -237,7 +238,8 @@ static bool is_same(const tare__python_layout *layout, const unsigned char *a, c
            is_running(layout, a, calling, entered) && is_running(layout, b, calling, entered);
 }
 
-bool tare__python_frame_is(const tare__python_layout *layout, const tare__python_inner *frame, const unsigned char *bytes)
+bool tare__python_frame_is(const tare__python_layout *layout, const tare__python_inner *frame,
+                           const unsigned char *bytes)
 {
     if (tare__python_u64(bytes + layout->frame_previous) != frame->previous || owner_of(layout, bytes) != frame->owner)
         return false;

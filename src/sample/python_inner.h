@@ -11,19 +11,23 @@
 #include "python.h"
 #include "tare.h"
 
-/* ---- memory of the process ---------------------------------------------------------------------- */
+/* ---- memory of the process ------------------------------------------------------------------- */
 /* process_vm_readv without flags; tests replace it. */
 typedef ssize_t tare__python_read_function(pid_t pid, const struct iovec *local, unsigned long n_local,
                                            const struct iovec *remote, unsigned long n_remote);
 extern tare__python_read_function *tare__python_read_memory;
 
-/* ---- layouts: offsets in the structs of one version (python_offsets.c) ---------------------------- */
+/* ---- layouts: offsets in the structs of one version (python_offsets.c) ----------------------- */
 #define TARE__PYTHON_NO UINT32_MAX /* the version has no such field */
 #define TARE__PYTHON_STATE_BYTES 1024u
 #define TARE__PYTHON_FRAME_BYTES 128u
 #define TARE__PYTHON_CODE_BYTES 512u
 
-typedef enum tare__python_table { TARE__PYTHON_LNOTAB, TARE__PYTHON_LINETABLE, TARE__PYTHON_LOCATIONS } tare__python_table;
+typedef enum tare__python_table {
+    TARE__PYTHON_LNOTAB,    /* 3.9 */
+    TARE__PYTHON_LINETABLE, /* 3.10 */
+    TARE__PYTHON_LOCATIONS, /* 3.11+ */
+} tare__python_table;
 
 typedef struct tare__python_layout {
     uint32_t minor;            /* of 3.MINOR */
@@ -42,7 +46,7 @@ typedef struct tare__python_layout {
     uint32_t frame_running;    /* 3.9: f_executing, 3.10: f_state */
     uint32_t code_name, code_qualname, code_file, code_first_line, code_lines, code_traceable;  /* PyCodeObject */
     uint32_t code_start;       /* co_code_adaptive; 3.9 and 3.10: co_code, a pointer */
-    uint32_t text_state, text_length, text_ascii, text_compact;                 /* PyASCIIObject, PyCompactUnicodeObject */
+    uint32_t text_state, text_length, text_ascii, text_compact; /* PyASCIIObject, PyCompactUnicodeObject */
     uint32_t text_kind_shift;  /* of the bit field `kind` in `state` */
     uint32_t bytes_size, bytes_data, object_type, object_size;
     uint32_t state_bytes, frame_bytes, code_bytes; /* how much of each is read */
@@ -55,7 +59,7 @@ const tare__python_layout *tare__python_layout_of(uint32_t minor);
 int tare__python_layout_read(const unsigned char *offsets, tare__python_layout *layout, uint32_t *version,
                              tare__error *error);
 
-/* ---- where the interpreter is (python_find.c, python_elf.c) --------------------------------------- */
+/* ---- where the interpreter is (python_find.c, python_elf.c) ---------------------------------- */
 typedef struct tare__python_symbols { /* addresses in the process; 0: not found */
     uint64_t runtime, version, code_type;
 } tare__python_symbols;
@@ -65,12 +69,13 @@ typedef struct tare__python_map {
     bool readable, writable, executable;
     const char *path; /* in the text of maps */
 } tare__python_map;
-/* The object's symbols from its image in memory at `base`. False: it has no dynamic symbol _PyRuntime. */
-bool tare__python_elf_memory(pid_t pid, uint64_t base, tare__python_symbols *symbols);
+/* The object's symbols from its image in memory at `base`. False: it has no dynamic symbol _PyRuntime, or could not be
+ * read; *without: certainly the first. */
+bool tare__python_elf_memory(pid_t pid, uint64_t base, tare__python_symbols *symbols, bool *without);
 /* From its file: all symbols, or the section .PyRuntime. `fd` stays open. `base`: where its first byte is mapped. */
 bool tare__python_elf_file(int fd, uint64_t base, tare__python_symbols *symbols);
 
-/* ---- code objects (python_code.c, python_lines.c) -------------------------------------------------- */
+/* ---- code objects (python_code.c, python_lines.c) -------------------------------------------- */
 typedef struct tare__python_mark { /* differs where another code object is at the same address */
     uint64_t type, name, qualname, file, lines, start, size;
     uint32_t first_line;
@@ -109,7 +114,7 @@ typedef struct tare__python_codes {
     tare__arena *memory;
 } tare__python_codes;
 
-/* ---- the reader ------------------------------------------------------------------------------------- */
+/* ---- the reader ------------------------------------------------------------------------------ */
 typedef struct tare__python_region { /* a chunk of the data stack, or frames outside of it that are close together */
     uint64_t address;
     uint32_t bytes;         /* read of it */
@@ -215,7 +220,7 @@ struct tare__python {
     size_t buffer_room, planned_bytes, valid_bytes;
 };
 
-/* ---- reads (python_memory.c) -------------------------------------------------------------------------- */
+/* ---- reads (python_memory.c) ----------------------------------------------------------------- */
 #define TARE__PYTHON_BUFFER_MAX (64u << 20)
 bool tare__python_get(pid_t pid, uint64_t address, void *out, size_t bytes); /* all of it, or false */
 bool tare__python_read(tare__python *python, uint64_t address, void *out, size_t bytes); /* counted */
@@ -246,7 +251,7 @@ const tare__python_region *tare__python_region_of(const tare__python_regions *re
 bool tare__python_add(tare__python_addresses *addresses, uint64_t address);
 bool tare__python_alive(const tare__python *python); /* it still runs the program that was opened */
 
-/* ---- python_code.c -------------------------------------------------------------------------------------- */
+/* ---- python_code.c --------------------------------------------------------------------------- */
 void tare__python_codes_free(tare__python_codes *codes);
 tare__python_place *tare__python_place_of(const tare__python *python, uint64_t address); /* NULL: not in the cache */
 /* Whether `bytes` (code_bytes of the layout) are those of the code object in the cache. */
@@ -255,14 +260,14 @@ bool tare__python_place_is(const tare__python *python, const tare__python_place 
 bool tare__python_place_load(tare__python *python, uint64_t address);
 int32_t tare__python_line_of(const tare__python_function *function, uint32_t offset);
 
-/* ---- python_lines.c: pure functions ------------------------------------------------------------------------ */
+/* ---- python_lines.c: pure functions ---------------------------------------------------------- */
 /* Sorted by start; NULL: no memory. */
 tare__python_line *tare__python_lines(tare__arena *memory, tare__python_table table, const unsigned char *bytes,
                                       size_t n, uint32_t first_line, uint32_t code_bytes, uint32_t *n_lines);
 /* A compact Unicode object's characters (of 1, 2 or 4 bytes) as UTF-8. NULL: no memory. */
 char *tare__python_utf8(tare__arena *memory, const unsigned char *bytes, size_t characters, unsigned kind, bool ascii);
 
-/* ---- python_frames.c, python_verify.c, python_threads.c ------------------------------------------------------------------- */
+/* ---- python_frames.c, python_verify.c, python_threads.c -------------------------------------- */
 /* Adds the ranges of a thread to the planned read: false if they do not fit into it. */
 bool tare__python_state_plan(tare__python *python, tare__python_state *state);
 /* Follows the frames in the planned read into `raw`, and sets `progress`. */
@@ -270,7 +275,8 @@ void tare__python_state_walk(tare__python *python, tare__python_state *state);
 #define TARE__PYTHON_INNERMOST (TARE__PYTHON_DEPTH_MAX / 4 * 3)
 #define TARE__PYTHON_OUTERMOST (TARE__PYTHON_DEPTH_MAX - TARE__PYTHON_INNERMOST)
 /* Whether the innermost frames are as they were, in this copy of them. */
-bool tare__python_frame_is(const tare__python_layout *layout, const tare__python_inner *frame, const unsigned char *bytes);
+bool tare__python_frame_is(const tare__python_layout *layout, const tare__python_inner *frame,
+                           const unsigned char *bytes);
 /* The threads that may run Python code while they are read, and whose frames are scattered: their innermost frames are
  * read several times more. Those that change are CHANGED. */
 void tare__python_verify(tare__python *python);

@@ -71,7 +71,7 @@ const tare__python_layout *tare__python_layout_of(uint32_t minor)
     return NULL;
 }
 
-/* ---- _Py_DebugOffsets: 8-byte numbers in groups, each group begins with the size of its struct ------------- */
+/* ---- _Py_DebugOffsets: 8-byte numbers in groups, each group begins with the size of its struct  */
 typedef enum place {
     RUNTIME_HEAD, INTERP_NEXT, INTERP_THREADS, INTERP_GC, INTERP_GIL, INTERP_OWN_GIL, INTERP_LOCKED, INTERP_HOLDER,
     STATE_NEXT, STATE_INTERP, STATE_FRAME, STATE_IDENT, STATE_NATIVE, STATE_CHUNK,
@@ -150,6 +150,7 @@ static bool fill(tare__python_layout *out, const uint32_t *at, uint64_t ascii_si
     static const place state[] = {STATE_NEXT, STATE_INTERP, STATE_FRAME, STATE_IDENT, STATE_NATIVE};
     static const place code[] = {CODE_FILE, CODE_NAME, CODE_QUALNAME, CODE_LINES, CODE_FIRST_LINE};
     static const place frame[] = {FRAME_PREVIOUS, FRAME_CODE, FRAME_INSTRUCTION};
+    bool split_code = out->free_threaded && out->minor > 13; /* each thread has its copy of the code */
     *out = (tare__python_layout){
         .minor = out->minor, .free_threaded = out->free_threaded, .tagged = out->minor >= 14,
         .table = TARE__PYTHON_LOCATIONS,
@@ -167,11 +168,10 @@ static bool fill(tare__python_layout *out, const uint32_t *at, uint64_t ascii_si
         .code_name = at[CODE_NAME], .code_qualname = at[CODE_QUALNAME], .code_file = at[CODE_FILE],
         .code_first_line = at[CODE_FIRST_LINE], .code_lines = at[CODE_LINES], .code_start = at[CODE_START],
         /* `int _co_firsttraceable; void *co_extra;` come before the code; free-threaded 3.14: co_tlbc too. */
-        .code_traceable = at[CODE_START] >= 32 ? (at[CODE_START] & ~7u) - (out->free_threaded && out->minor > 13 ? 24 : 16)
-                                               : NO,
+        .code_traceable = at[CODE_START] < 32 ? NO : (at[CODE_START] & ~7u) - (split_code ? 24 : 16),
         .text_state = at[TEXT_STATE], .text_length = at[TEXT_LENGTH], .text_ascii = (uint32_t)ascii_size,
         .text_compact = (uint32_t)ascii_size + 16, /* char *utf8; Py_ssize_t utf8_length; */
-        .text_kind_shift = out->free_threaded && out->minor > 13 ? 8 : 2,
+        .text_kind_shift = split_code ? 8 : 2, /* `interned` is a byte of its own there */
         .bytes_size = at[BYTES_SIZE], .bytes_data = at[BYTES_DATA], .object_type = at[OBJECT_TYPE],
         .object_size = at[BYTES_SIZE], /* of any variable-size object */
     };

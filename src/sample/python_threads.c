@@ -14,9 +14,10 @@
 #define GIL_BYTES 512u /* of struct _gil_runtime_state, at most */
 
 #define GLIBC_TID_OFFSET 720 /* of `tid` in struct pthread, on x86-64 and aarch64 */
-#define TID_SEARCH_BYTES 2048u
+#define TID_SEARCH_BYTES 2048
+#define TID_THREADS 8u /* of which the place of the thread id is checked */
 
-/* ---- thread ids ----------------------------------------------------------------------------------------- */
+/* ---- thread ids ------------------------------------------------------------------------------ */
 /* The last number of the line NSpid: the id in the innermost namespace. *levels: how many there are. */
 static pid_t namespace_id(pid_t pid, pid_t tid, unsigned *levels)
 {
@@ -78,33 +79,38 @@ static bool is_task(const tare__python *python, pid_t tid)
     return tid > 0 && access(path, F_OK) == 0;
 }
 
-/* Before 3.11 there is only the pthread_t, the address of a struct that has the thread id. The main thread's is known. */
-static bool search_tid(tare__python *python, uint64_t ident)
+/* Before 3.11 there is only the pthread_t, the address of a struct that has the thread id. Whether `offset` is its place:
+ * every thread has the id of a task there, and one is the main thread. */
+static bool is_tid_offset(tare__python *python, uint64_t offset)
 {
-    uint32_t words[TID_SEARCH_BYTES / 4];
-    for (size_t bytes = TID_SEARCH_BYTES; bytes >= 256; bytes /= 2) { /* less where the memory ends */
-        if (!tare__python_read(python, ident, words, bytes))
-            continue;
-        if (bytes > GLIBC_TID_OFFSET && words[GLIBC_TID_OFFSET / 4] == (uint32_t)python->own_pid) {
-            python->tid_offset = GLIBC_TID_OFFSET;
-            return true;
+    bool main = false;
+    for (size_t i = 0; i < python->n_states && i < TID_THREADS; i++) {
+        int32_t tid;
+        if (!tare__python_read(python, python->states[i]->ident + offset, &tid, sizeof(tid)) ||
+            !is_task(python, outer_tid(python, tid)))
+            return false;
+        main = main || tid == python->own_pid;
+        for (size_t k = 0; k < i; k++) {
+            int32_t other; /* each has its own */
+            if (tare__python_read(python, python->states[k]->ident + offset, &other, sizeof(other)) && other == tid)
+                return false;
         }
-        for (size_t at = 0; at < bytes / 4; at++)
-            if (words[at] == (uint32_t)python->own_pid) {
-                python->tid_offset = (int32_t)(4 * at);
-                return true;
-            }
-        return false;
     }
-    return false;
+    return main || python->n_states > TID_THREADS;
 }
 
 static void find_tid_offset(tare__python *python)
 {
     python->tid_offset = -2;
-    for (size_t i = 0; i < python->n_states; i++)
-        if (search_tid(python, python->states[i]->ident))
+    if (is_tid_offset(python, GLIBC_TID_OFFSET)) {
+        python->tid_offset = GLIBC_TID_OFFSET;
+        return;
+    }
+    for (int32_t offset = 0; offset < TID_SEARCH_BYTES; offset += 4)
+        if (is_tid_offset(python, (uint64_t)offset)) {
+            python->tid_offset = offset;
             return;
+        }
 }
 
 pid_t tare__python_tid(tare__python *python, const tare__python_state *state)
@@ -121,7 +127,7 @@ pid_t tare__python_tid(tare__python *python, const tare__python_state *state)
     return is_task(python, tid) ? tid : 0;
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 void tare__python_state_free(tare__python_state *state)
 {
     if (!state)

@@ -1,6 +1,6 @@
-/* python_verify: reads the innermost frames of running threads several times more. Frames that are not next to each other
- * in memory are read at different times; calls that take less time than that can look like one stack in two copies, but
- * not in all of many.
+/* python_verify: reads the innermost frames of running threads several times more. Frames that are not next to each
+ * other in memory are read at different times; calls that take less time than that can look like one stack in two
+ * copies, but not in all of many.
  * One thread owns the reader.
  * Must not know code objects. */
 #define _GNU_SOURCE

@@ -48,8 +48,8 @@ int main(int n_args, char **args)
     uint32_t n = 0;
     int status;
     int64_t opening = now_ns(CLOCK_THREAD_CPUTIME_ID);
-    for (int tries = 0; (status = tare__python_open((pid_t)atoi(args[1]), &python, &error)) == TARE_E_BUSY && tries < 500;
-         tries++)
+    pid_t pid = (pid_t)atoi(args[1]);
+    for (int tries = 0; (status = tare__python_open(pid, &python, &error)) == TARE_E_BUSY && tries < 500; tries++)
         usleep(10000);
     if (status != 0) {
         fprintf(stderr, "pystacks: %s (%d)\n", error.text, status);
@@ -79,11 +79,12 @@ int main(int n_args, char **args)
         print_threads(python, threads, n);
     if (!once) {
         tare__python_cost cost = tare__python_cost_of(python);
-        printf("Python %s in %s: opened in %.0f us; %" PRIu64 " samples, %.1f us CPU each (worst %.0f), %.2f calls each, "
-               "%" PRIu64 " of %" PRIu64 " threads torn, %u functions\n",
+        printf("Python %s in %s: opened in %.0f us; %" PRIu64 " samples, %.1f us CPU each (worst %.0f), %.2f calls "
+               "each, %" PRIu64 " of %" PRIu64 " threads torn, %u functions\n",
                tare__python_version(python), tare__python_object(python), 1e-3 * (double)opening, samples,
                samples > 1 ? 1e-3 * (double)cpu / (double)(samples - 1) : 0, 1e-3 * (double)worst,
-               (double)cost.calls / (double)samples, cost.torn, cost.samples, (unsigned)tare__python_code_count(python));
+               (double)cost.calls / (double)samples, cost.torn, cost.samples,
+               (unsigned)tare__python_code_count(python));
     }
     tare__python_close(python);
     return status != 0;

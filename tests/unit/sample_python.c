@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -30,7 +31,15 @@ static char folder[] = "/tmp/tare-python-XXXXXX";
 static char *interpreters[32];
 static size_t n_interpreters;
 
-/* ---- interpreters ------------------------------------------------------------------------------------------ */
+static uint64_t seed;
+
+static uint32_t random_number(void)
+{
+    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (uint32_t)(seed >> 33);
+}
+
+/* ---- interpreters ---------------------------------------------------------------------------- */
 static void add_interpreters(const char *pattern)
 {
     glob_t found;
@@ -73,7 +82,7 @@ static int tear_down(void **state)
     return system(command) == 0 ? 0 : -1;
 }
 
-/* ---- programs ---------------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 typedef struct program {
     pid_t pid;
     FILE *output;
@@ -98,7 +107,7 @@ static program start(const char *interpreter, const char *text, const char *a, c
         for (int fd = 3; fd < 64; fd++)
             close(fd);
         setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
-        execl(interpreter, interpreter, "-S", "-E", path, a, b, (char *)NULL);
+        execl(interpreter, interpreter, "-S", path, a, b, (char *)NULL);
         _exit(127);
     }
     close(from[1]);
@@ -151,7 +160,7 @@ static uint32_t take(tare__python *python, const tare__python_thread **threads)
     return n;
 }
 
-/* ---- frames against the program's own ----------------------------------------------------------------------------- */
+/* ---- frames against the program's own -------------------------------------------------------- */
 #define FRAMES_MAX 11000u
 typedef struct truth {
     unsigned long long ident;
@@ -170,12 +179,14 @@ static size_t read_truth(program *program, truth *out, size_t room)
             continue;
         truth *thread = &out[n++];
         assert_true(n <= room);
-        assert_int_equal(sscanf(line, "thread %llu %d %d %d", &thread->ident, &thread->tid, &thread->main, &thread->depth), 4);
+        assert_int_equal(sscanf(line, "thread %llu %d %d %d", &thread->ident, &thread->tid, &thread->main,
+                                &thread->depth), 4);
         thread->frames = calloc((size_t)thread->depth + 1, sizeof(*thread->frames));
         for (int i = 0; i < thread->depth; i++) {
             int name;
             line = line_of(program);
-            assert_int_equal(sscanf(line, "frame %d %d %n", &thread->frames[i].line, &thread->frames[i].first, &name), 2);
+            assert_int_equal(sscanf(line, "frame %d %d %n", &thread->frames[i].line, &thread->frames[i].first,
+                                    &name), 2);
             char *tab = strchr(line, '\t');
             assert_non_null(tab);
             *tab = '\0';
@@ -198,8 +209,8 @@ static void free_truth(truth *threads, size_t n)
 }
 
 /* Frame `at` of what was read; those in the middle of a cut stack are missing. */
-static void compare_frame(const tare__python *python, const tare__python_thread *got, uint32_t at, const truth *expected,
-                          int of)
+static void compare_frame(const tare__python *python, const tare__python_thread *got, uint32_t at,
+                          const truth *expected, int of)
 {
     const tare__python_code *code = tare__python_code_at(python, got->frames[at].code);
     assert_non_null(code);
@@ -290,7 +301,208 @@ static void test_version(void **state)
     }
 }
 
-/* ---- garbage collection, exec, other processes ------------------------------------------------------------------------- */
+/* ---- offsets against the headers of the interpreter, symbols against its file ---------------------- */
+typedef struct offset {
+    const char *text; /* in C */
+    size_t field;     /* of the layout */
+    unsigned first, last; /* minor versions */
+} offset;
+#define OFFSET(field, first, last, text) {text, offsetof(tare__python_layout, field), first, last}
+static const offset offsets[] = {
+    OFFSET(runtime_interpreters, 9, 14, "offsetof(_PyRuntimeState, interpreters.head)"),
+    OFFSET(runtime_gil, 9, 11, "offsetof(_PyRuntimeState, ceval.gil)"),
+    OFFSET(interp_next, 9, 14, "offsetof(PyInterpreterState, next)"),
+    OFFSET(interp_threads, 9, 10, "offsetof(PyInterpreterState, tstate_head)"),
+    OFFSET(interp_threads, 11, 14, "offsetof(PyInterpreterState, threads.head)"),
+    OFFSET(interp_collecting, 9, 14, "offsetof(PyInterpreterState, gc.collecting)"),
+    OFFSET(interp_gil, 12, 14, "offsetof(PyInterpreterState, ceval.gil)"),
+    OFFSET(gil_holder, 9, 14, "offsetof(struct _gil_runtime_state, last_holder)"),
+    OFFSET(gil_locked, 9, 14, "offsetof(struct _gil_runtime_state, locked)"),
+    OFFSET(state_next, 9, 14, "offsetof(PyThreadState, next)"),
+    OFFSET(state_interp, 9, 14, "offsetof(PyThreadState, interp)"),
+    OFFSET(state_frame, 9, 10, "offsetof(PyThreadState, frame)"),
+    OFFSET(state_frame, 11, 12, "offsetof(PyThreadState, cframe)"),
+    OFFSET(state_frame, 13, 14, "offsetof(PyThreadState, current_frame)"),
+    OFFSET(state_ident, 9, 14, "offsetof(PyThreadState, thread_id)"),
+    OFFSET(state_native, 11, 14, "offsetof(PyThreadState, native_thread_id)"),
+    OFFSET(state_chunk, 11, 14, "offsetof(PyThreadState, datastack_chunk)"),
+    OFFSET(state_chunk, 11, 14, "offsetof(PyThreadState, datastack_top) - 8"),
+    OFFSET(cframe_current, 11, 12, "offsetof(_PyCFrame, current_frame)"),
+    OFFSET(frame_code, 9, 10, "offsetof(PyFrameObject, f_code)"),
+    OFFSET(frame_code, 11, 12, "offsetof(_PyInterpreterFrame, f_code)"),
+    OFFSET(frame_code, 13, 14, "offsetof(_PyInterpreterFrame, f_executable)"),
+    OFFSET(frame_previous, 9, 10, "offsetof(PyFrameObject, f_back)"),
+    OFFSET(frame_previous, 11, 14, "offsetof(_PyInterpreterFrame, previous)"),
+    OFFSET(frame_instruction, 9, 10, "offsetof(PyFrameObject, f_lasti)"),
+    OFFSET(frame_instruction, 11, 12, "offsetof(_PyInterpreterFrame, prev_instr)"),
+    OFFSET(frame_instruction, 13, 14, "offsetof(_PyInterpreterFrame, instr_ptr)"),
+    OFFSET(frame_owner, 11, 14, "offsetof(_PyInterpreterFrame, owner)"),
+    OFFSET(frame_entry, 11, 11, "offsetof(_PyInterpreterFrame, is_entry)"),
+    OFFSET(frame_stack, 11, 13, "offsetof(_PyInterpreterFrame, stacktop)"),
+    OFFSET(frame_running, 9, 9, "offsetof(PyFrameObject, f_executing)"),
+    OFFSET(frame_running, 10, 10, "offsetof(PyFrameObject, f_state)"),
+    OFFSET(code_name, 9, 14, "offsetof(PyCodeObject, co_name)"),
+    OFFSET(code_qualname, 11, 14, "offsetof(PyCodeObject, co_qualname)"),
+    OFFSET(code_file, 9, 14, "offsetof(PyCodeObject, co_filename)"),
+    OFFSET(code_first_line, 9, 14, "offsetof(PyCodeObject, co_firstlineno)"),
+    OFFSET(code_lines, 9, 9, "offsetof(PyCodeObject, co_lnotab)"),
+    OFFSET(code_lines, 10, 14, "offsetof(PyCodeObject, co_linetable)"),
+    OFFSET(code_traceable, 11, 14, "offsetof(PyCodeObject, _co_firsttraceable)"),
+    OFFSET(code_start, 9, 10, "offsetof(PyCodeObject, co_code)"),
+    OFFSET(code_start, 11, 14, "offsetof(PyCodeObject, co_code_adaptive)"),
+    OFFSET(text_state, 9, 14, "offsetof(PyASCIIObject, state)"),
+    OFFSET(text_length, 9, 14, "offsetof(PyASCIIObject, length)"),
+    OFFSET(text_ascii, 9, 14, "sizeof(PyASCIIObject)"),
+    OFFSET(text_compact, 9, 14, "sizeof(PyCompactUnicodeObject)"),
+    OFFSET(bytes_size, 9, 14, "offsetof(PyVarObject, ob_size)"),
+    OFFSET(bytes_data, 9, 14, "offsetof(PyBytesObject, ob_sval)"),
+    OFFSET(object_type, 9, 14, "offsetof(PyObject, ob_type)"),
+};
+
+static void compare_offsets(const tare__python *python, const char *headers)
+{
+    char path[128], command[2048];
+    unsigned minor = python->layout.minor;
+    snprintf(path, sizeof(path), "%s/offsets.c", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "#define Py_BUILD_CORE 1\n#include <Python.h>\n#include <frameobject.h>\n#include <stddef.h>\n#include <stdio.h>\n"
+                  "#include \"internal/pycore_runtime.h\"\n#include \"internal/pycore_interp.h\"\n"
+                  "#include \"internal/pycore_gil.h\"\n%sint main(void)\n{\n",
+            minor >= 11 ? "#include \"internal/pycore_frame.h\"\n" : "");
+    for (size_t i = 0; i < TARE__COUNT_OF(offsets); i++)
+        if (minor >= offsets[i].first && minor <= offsets[i].last)
+            fprintf(file, "printf(\"%%zu\\n\", (size_t)(%s));\n", offsets[i].text);
+    fprintf(file, "}\n");
+    fclose(file);
+    snprintf(command, sizeof(command), "cc -w -I%s -I%s/internal -o %s/offsets %s && %s/offsets", headers, headers,
+             folder, path, folder);
+    FILE *output = popen(command, "r");
+    assert_non_null(output);
+    for (size_t i = 0; i < TARE__COUNT_OF(offsets); i++)
+        if (minor >= offsets[i].first && minor <= offsets[i].last) {
+            unsigned expected;
+            uint32_t got;
+            assert_int_equal(fscanf(output, "%u", &expected), 1);
+            memcpy(&got, (const char *)&python->layout + offsets[i].field, sizeof(got));
+            if (got != expected)
+                fail_msg("3.%u: %s is %u, not %u", minor, offsets[i].text, expected, (unsigned)got);
+        }
+    assert_int_equal(pclose(output), 0);
+}
+
+static void test_offsets(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_interpreters; i++) {
+        char headers[512], probe[600];
+        program program = start(interpreters[i], stops_program, "nested", NULL);
+        wait_ready(&program);
+        tare__python *python = open_python(program.pid);
+        snprintf(headers, sizeof(headers), "%.*s/../include/%s", (int)(strrchr(interpreters[i], '/') - interpreters[i]),
+                 interpreters[i], strrchr(interpreters[i], '/') + 1);
+        snprintf(probe, sizeof(probe), "%s/internal/pycore_runtime.h", headers);
+        if (access(probe, R_OK) == 0 && system("cc --version > /dev/null 2>&1") == 0)
+            compare_offsets(python, headers);
+        else
+            print_message("%s has no headers here: its offsets are not compared\n", interpreters[i]);
+
+        int fd = open(tare__python_object(python), O_RDONLY);
+        tare__python_symbols symbols;
+        uint64_t base = 0;
+        char path[64], line[1024];
+        snprintf(path, sizeof(path), "/proc/%d/maps", (int)program.pid);
+        FILE *maps = fopen(path, "r");
+        while (!base && fgets(line, sizeof(line), maps))
+            if (strstr(line, tare__python_object(python)))
+                base = strtoull(line, NULL, 16);
+        fclose(maps);
+        assert_true(tare__python_elf_file(fd, base, &symbols));
+        assert_true(symbols.runtime == python->symbols.runtime && symbols.code_type == python->symbols.code_type);
+        close(fd);
+        tare__python_close(python);
+        finish(&program);
+    }
+}
+
+/* The table of 3.14, which is on no test machine: the numbers of the fields, and damage. */
+static void test_published_offsets(void **state)
+{
+    (void)state;
+    uint64_t table[TARE__PYTHON_OFFSETS_BYTES / 8];
+    tare__python_layout layout;
+    tare__error error;
+    uint32_t version;
+    static const uint64_t sizes[] = {3, 6, 22, 31, 39, 50, 74, 77, 81};
+    for (size_t i = 0; i < TARE__COUNT_OF(table); i++)
+        table[i] = 8 * (i % 16);
+    for (size_t i = 0; i < TARE__COUNT_OF(sizes); i++)
+        table[sizes[i]] = 256;
+    memcpy(table, "xdebugpy", 8);
+    table[1] = 0x030e00f0;
+    table[2] = 0;
+    table[16] = 8; /* the GIL in PyInterpreterState, with both of its fields after it */
+    table[18] = 24;
+    table[19] = 16;
+    table[75] = 16; /* bytes: size, data */
+    table[76] = 32;
+    table[80] = 40; /* size of PyASCIIObject */
+    table[78] = 32;
+    table[79] = 16;
+    assert_int_equal(tare__python_layout_read((unsigned char *)table, &layout, &version, &error), 0);
+    assert_int_equal(version, 0x030e00f0);
+    assert_int_equal(layout.minor, 14);
+    assert_true(layout.tagged);
+    assert_int_equal(layout.state_frame, 8 * (26 % 16));
+    assert_int_equal(layout.frame_code, 8 * (33 % 16));
+    assert_int_equal(layout.code_qualname, 8 * (42 % 16));
+    assert_int_equal(layout.gil_holder, 8);
+    assert_int_equal(layout.gil_locked, 16);
+    seed = 1;
+    for (int i = 0; i < 200000; i++) { /* what is accepted fits into what is read */
+        uint64_t copy[TARE__COUNT_OF(table)];
+        memcpy(copy, table, sizeof(copy));
+        for (int k = 0; k < 3; k++)
+            copy[random_number() % 90] = random_number() % 4 ? random_number() % 5000 : (uint64_t)random_number() << 33;
+        if (tare__python_layout_read((unsigned char *)copy, &layout, &version, &error) == 0) {
+            assert_true(layout.state_bytes <= TARE__PYTHON_STATE_BYTES && layout.state_frame + 8 <= layout.state_bytes);
+            assert_true(layout.frame_bytes <= TARE__PYTHON_FRAME_BYTES && layout.frame_owner < layout.frame_bytes);
+            assert_true(layout.code_bytes <= TARE__PYTHON_CODE_BYTES && layout.code_lines + 8 <= layout.code_bytes);
+        }
+    }
+    table[1] = 0x030f00f0;
+    assert_int_equal(tare__python_layout_read((unsigned char *)table, &layout, &version, &error), TARE_E_INPUT);
+}
+
+/* An executable that is deleted while it runs (its image in memory has the symbols). */
+static void test_deleted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < n_interpreters; i++) {
+        char command[1024], path[64];
+        snprintf(path, sizeof(path), "%s/deleted", folder);
+        snprintf(command, sizeof(command), "cp %s %s", interpreters[i], path);
+        assert_int_equal(system(command), 0);
+        char home[512];
+        snprintf(home, sizeof(home), "%.*s/..", (int)(strrchr(interpreters[i], '/') - interpreters[i]),
+                 interpreters[i]);
+        setenv("PYTHONHOME", home, 1);
+        program program = start(path, "import os\nos.write(1, b'ready\\n')\nos.read(0, 1)\n", NULL, NULL);
+        unsetenv("PYTHONHOME");
+        wait_ready(&program);
+        assert_int_equal(unlink(path), 0);
+        tare__python *python = open_python(program.pid);
+        const tare__python_thread *threads;
+        usleep(20000);
+        assert_int_equal(take(python, &threads), 1);
+        assert_int_equal(threads[0].n, 1);
+        assert_int_equal(threads[0].frames[0].line, 3);
+        tare__python_close(python);
+        finish(&program);
+    }
+}
+
+/* ---- garbage collection, exec, other processes ----------------------------------------------- */
 static void test_collection(void **state)
 {
     (void)state;
@@ -380,7 +592,7 @@ static void test_start_and_end(void **state)
     }
 }
 
-/* ---- stacks of a program that changes all the time --------------------------------------------------------------------- */
+/* ---- stacks of a program that changes all the time ------------------------------------------- */
 /* Frames of paths_program: each name is the caller's and the digit of the line that the caller is on. */
 static bool is_path(const tare__python *python, const tare__python_thread *thread)
 {
@@ -446,8 +658,8 @@ static unsigned mixed_stacks(const char *interpreter, const char *levels, const 
             print_stack(python, &threads[0]);
         }
     }
-    print_message("%s, %s levels of %s: %u samples, %u torn, %u mixed; depths", interpreter, levels, kinds, samples, torn,
-                  mixed);
+    print_message("%s, %s levels of %s: %u samples, %u torn, %u mixed; depths", interpreter, levels, kinds, samples,
+                  torn, mixed);
     for (unsigned i = 0; i < 20; i++)
         print_message(" %u", depths[i]);
     print_message("\n");
@@ -464,7 +676,8 @@ static void test_mixed(void **state)
     unsigned mixed = 0;
     for (size_t i = 0; i < n_interpreters; i++)
         for (size_t k = 0; k < TARE__COUNT_OF(programs); k++)
-            mixed += mixed_stacks(interpreters[i], programs[k][0], programs[k][1], samples ? (unsigned)atoi(samples) : 4000);
+            mixed += mixed_stacks(interpreters[i], programs[k][0], programs[k][1],
+                                  samples ? (unsigned)atoi(samples) : 4000);
     assert_int_equal(mixed, 0);
 }
 
@@ -478,7 +691,8 @@ static void test_reuse(void **state)
         tare__python *python = open_python(program.pid);
         const tare__python_thread *threads;
         unsigned seen = 0;
-        for (unsigned k = 0; k < 3000; k++) {
+        for (unsigned k = 0; k < 2000; k++) {
+            usleep(100);
             take(python, &threads);
             for (uint32_t at = 0; at + 1 < threads[0].n; at++) {
                 const tare__python_code *code = tare__python_code_at(python, threads[0].frames[at].code);
@@ -498,16 +712,9 @@ static void test_reuse(void **state)
     }
 }
 
-/* ---- damaged memory --------------------------------------------------------------------------------------------------------- */
+/* ---- damaged memory -------------------------------------------------------------------------- */
 static tare__python_read_function *real_read;
-static uint64_t seed;
 static unsigned damage_one_in;
-
-static uint32_t random_number(void)
-{
-    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (uint32_t)(seed >> 33);
-}
 
 static ssize_t damaged_read(pid_t pid, const struct iovec *local, unsigned long n_local, const struct iovec *remote,
                             unsigned long n_remote)
@@ -548,7 +755,8 @@ static void test_damage(void **state)
     tare__error error;
     real_read = tare__python_read_memory;
     for (size_t i = 0; i < n_interpreters * TARE__COUNT_OF(names); i++) {
-        program program = start(interpreters[i / TARE__COUNT_OF(names)], stops_program, names[i % TARE__COUNT_OF(names)], NULL);
+        program program = start(interpreters[i / TARE__COUNT_OF(names)], stops_program,
+                                names[i % TARE__COUNT_OF(names)], NULL);
         wait_ready(&program);
         tare__python_read_memory = damaged_read;
         unsigned opened = 0;
@@ -580,6 +788,7 @@ int main(void)
         cmocka_unit_test(test_frames),    cmocka_unit_test(test_version), cmocka_unit_test(test_collection),
         cmocka_unit_test(test_exec),      cmocka_unit_test(test_others),  cmocka_unit_test(test_start_and_end),
         cmocka_unit_test(test_mixed),     cmocka_unit_test(test_reuse),   cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_offsets),   cmocka_unit_test(test_deleted), cmocka_unit_test(test_published_offsets),
     };
     const char *only = getenv("TARE_PYTHON_ONLY");
     if (only)

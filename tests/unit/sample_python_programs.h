@@ -18,7 +18,8 @@ static const char stops_program[] =
     "            frames.append('frame %d %d %s\\t%s' % (f.f_lineno, c.co_firstlineno,\n"
     "                                                 getattr(c, 'co_qualname', c.co_name), c.co_filename))\n"
     "            f = f.f_back\n"
-    "        print('thread', ident, tids.get(ident, 0), int(ident == threading.main_thread().ident), len(frames), file=out)\n"
+    "        main = int(ident == threading.main_thread().ident)\n"
+    "        print('thread', ident, tids.get(ident, 0), main, len(frames), file=out)\n"
     "        print('\\n'.join(frames), file=out)\n"
     "    print('ready', file=out, flush=True)\n"
     "def stop():\n"
@@ -107,7 +108,7 @@ static const char stops_program[] =
     "    time.sleep(1000)\n"
     "def replaced():\n"
     "    stop()\n"
-    "    os.execv(sys.executable, [sys.executable, '-c', 'import time; print(\"again\", flush=True); time.sleep(1000)'])\n"
+    "    os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(1000)'])\n"
     "def other_program():\n"
     "    stop()\n"
     "    os.execv('/bin/sleep', ['sleep', '1000'])\n"
@@ -174,7 +175,7 @@ static const char reuse_program[] =
     "while True:\n"
     "    n = (n + 1) % 100000\n"
     "    space = {}\n"
-    "    exec(compile('%sdef name%d():\\n  x = 0\\n  for i in range(300): x += i\\nname%d()' % ('\\n' * (n % 500), n, n),\n"
-    "                 '<file%d>' % n, 'exec'), space)\n";
+    "    text = 'def name%d():\\n  x = 0\\n  for i in range(20000): x += i\\nname%d()' % (n, n)\n"
+    "    exec(compile('\\n' * (n % 500) + text, '<file%d>' % n, 'exec'), space)\n";
 
 #endif
