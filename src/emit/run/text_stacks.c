@@ -187,13 +187,10 @@ static void put_line_name(const tare__page *page, const hot *hot, const tare__li
 
 static void put_line(tare__page *page, const hot *hot, const tare__line_row *row)
 {
-    char name[3 * NAME_BYTES], cell[TARE__UNIT_BYTES];
+    char name[3 * NAME_BYTES];
     put_line_name(page, hot, row, name);
-    tare__page_name(page, 0, name, 0);
-    tare__page_pad(page);
-    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, row->main_share));
-    tare__page_cell(page, TARE__PAGE_CELL,
-                    tare__unit_percent(cell, row->main.ns[TARE__STATE_RUNNING] / hot->thread->wall_ns));
+    tare__page_label(page, 0, name, "", TARE__PAGE_PLAIN);
+    TARE__PAGE_CELLS(page, "%%", row->main_share, row->main.ns[TARE__STATE_RUNNING] / hot->thread->wall_ns);
     tare__text_format(page->out, "  %s", state_word(longest_state(&row->main)));
     tare__page_line_end(page);
 }
@@ -205,13 +202,8 @@ static void put_lines(tare__page *page, const hot *hot, size_t few)
     unsigned kept = page->name_columns;
     snprintf(title, sizeof title, "Hot lines%s, %s", hot->own ? "" : " of libraries", thread_name(thread, hot->thread));
     page->name_columns = page->options->width - 2 * TARE__PAGE_CELL - STATE_COLUMNS;
-    tare__page_heading(page, title);
-    tare__page_style_on(page, TARE__PAGE_FAINT);
-    tare__page_cell(page, TARE__PAGE_CELL, "wall");
-    tare__page_cell(page, TARE__PAGE_CELL, "CPU");
-    tare__text_string(page->out, "  mostly");
-    tare__page_style_off(page);
-    tare__page_line_end(page);
+    static const unsigned widths[] = {TARE__PAGE_CELL, TARE__PAGE_CELL, sizeof "  mostly" - 1};
+    tare__page_columns(page, title, "wall|CPU|mostly", widths);
     for (size_t i = 0; i < shown; i++)
         put_line(page, hot, hot->rows[i]);
     tare__page_more(page, n - shown, "lines");
@@ -262,19 +254,14 @@ static int by_cpu(const void *a, const void *b)
 
 static void put_function(tare__page *page, const tare__analysis *analysis, const tare__function_row *row, double all_ns)
 {
-    char place[NAME_BYTES] = "", name[2 * NAME_BYTES], cell[TARE__UNIT_BYTES];
+    char place[NAME_BYTES] = "", name[2 * NAME_BYTES];
     if (row->file)
         put_place(place, sizeof place, analysis, row->file, row->line);
     snprintf(name, sizeof name, "%.300s%s%s", row->function, row->file ? " " : "", place);
     if (is_too_long(page, name))
         snprintf(name, sizeof name, "%.300s %s", row->function, base_name(place));
-    tare__page_name(page, 0, name, 0);
-    tare__page_pad(page);
-    tare__page_time(page, row->of.ns[TARE__STATE_RUNNING]);
-    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, row->of.ns[TARE__STATE_RUNNING] / all_ns));
-    tare__page_time(page, row->self_ns);
-    tare__page_time(page, row->total_ns);
-    tare__page_line_end(page);
+    double cpu_ns = row->of.ns[TARE__STATE_RUNNING];
+    TARE__PAGE_ROW(page, 0, name, "", "t%tt", cpu_ns, cpu_ns / all_ns, row->self_ns, row->total_ns);
 }
 
 static void put_functions(tare__page *page, const tare__analysis *analysis, double all_ns, size_t few)
@@ -287,15 +274,10 @@ static void put_functions(tare__page *page, const tare__analysis *analysis, doub
             rows[n++] = &analysis->functions[i];
     page->out->failed = page->out->failed || !rows;
     if (n) {
-        static const char *const titles[] = {"CPU", "share", "self", "total"};
+        static const unsigned widths[] = {TARE__PAGE_CELL, TARE__PAGE_CELL, TARE__PAGE_CELL, TARE__PAGE_CELL};
         qsort(rows, n, sizeof *rows, by_cpu);
-        page->name_columns = page->options->width - (unsigned)TARE__COUNT_OF(titles) * TARE__PAGE_CELL;
-        tare__page_heading(page, "Functions by CPU time, all threads");
-        tare__page_style_on(page, TARE__PAGE_FAINT);
-        for (size_t i = 0; i < TARE__COUNT_OF(titles); i++)
-            tare__page_cell(page, TARE__PAGE_CELL, titles[i]);
-        tare__page_style_off(page);
-        tare__page_line_end(page);
+        page->name_columns = page->options->width - (unsigned)TARE__COUNT_OF(widths) * TARE__PAGE_CELL;
+        tare__page_columns(page, "Functions by CPU time, all threads", "CPU|share|self|total", widths);
     }
     size_t shown = tare__page_rows(page, n, few);
     for (size_t i = 0; i < shown; i++)
