@@ -507,6 +507,8 @@ typedef struct tare__own_table {
     double share;        /* own_ns as a share of recorded_ns; NaN when either is not known */
 } tare__own_table;
 
+#include "analyze/stacks.h"
+
 struct tare__analysis;
 /* The last recorded fact with a key; NULL: none. */
 const tare__fact_row *tare__fact_find(const struct tare__analysis *of, const char *key);
@@ -546,6 +548,15 @@ typedef struct tare__analysis {
     size_t n_threads;
     const tare__metric_row *metrics;
     size_t n_metrics;
+    const tare__sampled_thread_row *sampled_threads; /* empty unless stacks were sampled, as the following */
+    size_t n_sampled_threads;
+    const tare__function_row *functions;
+    size_t n_functions;
+    const tare__line_row *lines;
+    size_t n_lines;
+    const tare__package_row *packages;
+    size_t n_packages;
+    tare__stack_tree stacks;
     const tare__sample_row *samples; /* empty unless requested */
     size_t n_samples;
     tare__usage_table usage;
