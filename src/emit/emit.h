@@ -54,7 +54,7 @@ typedef struct tare__emitter {
 } tare__emitter;
 
 extern const tare__emitter tare__emit_text, tare__emit_json, tare__emit_events, tare__emit_html, tare__emit_chrome,
-    tare__emit_perfetto;
+    tare__emit_perfetto, tare__emit_folded, tare__emit_speedscope, tare__emit_pprof, tare__emit_flamegraph;
 
 /* CSV is one file per table: one name and sink at a time. `open` returns the sink of a new file, NULL to stop. */
 typedef struct tare__emit_files {

@@ -184,6 +184,7 @@ static void put_data(tare__html *page)
     tare__json_object(&page->json);
     tare__html_tables(page);
     tare__html_heat(page);
+    tare__html_stacks(page);
     tare__html_timeline(page);
     tare__json_end_object(&page->json);
     hand_on(page);

@@ -37,6 +37,7 @@ void tare__html_tables(tare__html *page); /* all tables of the report's schema, 
 void tare__html_spans(tare__html *page);
 void tare__html_metrics(tare__html *page);
 void tare__html_heat(tare__html *page);
+void tare__html_stacks(tare__html *page);
 void tare__html_timeline(tare__html *page);
 
 /* Tables of the schema: as below, with the display properties of each column in "about"; `drawn` are additional columns

@@ -1,22 +1,24 @@
 // flame: zoom, search and keys of a flame graph in one SVG file. Without a script it is still a picture.
 (function() {
-  const root = document.documentElement, frames = document.getElementById("frames"), ROW = 18, CHARACTER = 6.6;
+  const root = document.documentElement, frames = document.getElementById("frames"), CHARACTER = 6.6;
   const found = document.getElementById("found"), details = document.getElementById("details"),
         input = document.getElementById("search"), reset = document.getElementById("reset");
   // Boxes in the order of the file: a box comes before those that it calls.
   const boxes = [...frames.getElementsByClassName("f")].map((element) => {
-    const rect = element.querySelector("rect"), [x, width, depth] = element.dataset.at.split(" ").map(Number);
+    const [x, width, depth, lines] = element.dataset.at.split(" ").map(Number),
+          title = element.querySelector("title").textContent;
     return {
-      element, rect, x, width, depth, text: element.querySelector("text"),
-      title: element.querySelector("title").textContent, name: element.dataset.name
+      element, x, width, depth, title, name: element.dataset.name, rect: element.querySelector("rect"),
+      text: element.querySelector("text"),
+      words: title.split("\n").slice(0, lines).join("\n").toLowerCase()  // the others are figures
     };
   });
-  const rows = Math.max(...boxes.map((box) => box.depth)) + 1, EDGE = 1e-6;
+  const EDGE = 1e-4, SIDES = 20, CONTROLS = 340;
   let zoomed = null, wanted = "", focus = 0;
 
   const within = (box, other) =>
     box.depth >= other.depth && box.x >= other.x - EDGE && box.x + box.width <= other.x + other.width + EDGE;
-  const isHit = (box) => wanted !== "" && box.title.toLowerCase().includes(wanted);
+  const isHit = (box) => wanted !== "" && box.words.includes(wanted);
 
   function label(box, pixels) {
     const room = Math.floor((pixels - 6) / CHARACTER);
@@ -106,11 +108,18 @@
     draw();
   });
   reset.addEventListener("click", () => zoom(null));
-  addEventListener("resize", draw);
   // As wide as the window, without scaling the text.
+  function fit() {
+    const wide = Math.max(innerWidth, 400);
+    frames.setAttribute("width", wide - SIDES);
+    document.getElementById("controls").setAttribute("x", wide - CONTROLS);
+    found.setAttribute("x", wide - CONTROLS);
+    draw();
+  }
+  addEventListener("resize", fit);
   root.removeAttribute("viewBox");
   root.setAttribute("width", "100%");
   root.classList.add("live");
-  draw();
-  root.dataset.ready = rows * ROW;
+  fit();
+  root.dataset.ready = "yes";
 })();

@@ -1,26 +1,18 @@
 // stacks: the flame graph of sampled call stacks, by thread, wall or CPU time, in either direction; and the hot lines.
 const STACKS = DATA.stacks;
-const WAITS = {  // states of a thread that is not running: words and color
-  runnable: ["waiting for a CPU", "var(--critical)"],
-  gil: ["waiting for the GIL", "var(--line-1)"],
-  lock: ["waiting for a lock", "var(--line-3)"],
-  disk: ["waiting for disk", "var(--line-4)"],
-  network: ["waiting for the network", "var(--line-0)"],
-  child: ["waiting for a child process", "var(--line-2)"],
-  pipe: ["waiting for a pipe", "var(--line-2)"],
-  gpu: ["waiting for a GPU", "var(--good)"],
-  sleep: ["sleeping", "var(--line-5)"],
-  other: ["waiting in a system call", "var(--line-5)"],
-  unknown: ["state unknown", "var(--line-5)"],
+const STATE_COLORS = {
+  runnable: "var(--critical)", gil: "var(--line-1)", lock: "var(--line-3)", disk: "var(--line-4)",
+  network: "var(--line-0)", child: "var(--line-2)", pipe: "var(--line-2)", gpu: "var(--good)"
 };
+const ACTIVE = new Set(["running", "runnable", "gil", "disk"]);  // also of a thread that is not the leading one
 const LEGEND = 8;  // packages with their own color
 const fileName = (path) => path.slice(path.lastIndexOf("/") + 1);
 
 const stacks = {
   thread: -1,  // all
-  cpu: false,
-  reversed: false,
-  lines: false,
+  time: 0,  // active, wall, CPU
+  reversed: 0,
+  lines: 0,
 
   // ---- the data -----------------------------------------------------------------------------------
   // Nodes come before the nodes that they call: columns of numbers, and the waits of each in a flat list.
@@ -34,7 +26,6 @@ const stacks = {
       call: new Int32Array(n),
       line: new Float64Array(n),
       owner: new Int32Array(n),
-      busy: new Float64Array(n),
       ran: new Float64Array(n),
       waits: new Array(n),
     });
@@ -48,10 +39,11 @@ const stacks = {
       this.call[i] = read.varint();
       this.line[i] = read.varint();
       this.ran[i] = read.varint();
-      this.busy[i] = read.varint();
       this.waits[i] = [];
-      for (let left = read.varint(); left > 0; left--)
-        this.waits[i].push([STACKS.states[read.varint()], read.varint()]);
+      for (let left = read.varint(); left > 0; left--) {
+        const state = read.varint();
+        this.waits[i].push([state, read.varint()]);
+      }
     }
     this.colors();
   },
@@ -60,7 +52,7 @@ const stacks = {
     const sums = new Map();
     for (let i = 0; i < this.n; i++) {
       const name = this.functions[this.call[i]].package;
-      sums.set(name, (sums.get(name) || 0) + this.busy[i]);
+      sums.set(name, (sums.get(name) || 0) + this.ran[i]);
     }
     this.packages = [...sums].sort((a, b) => b[1] - a[1]);
     this.fills = new Map(this.packages.slice(0, LEGEND).map(([name], at) => [name, at]));
@@ -91,24 +83,35 @@ const stacks = {
     });
   },
   wait(above, state) {
-    return this.child(above, state, () => this.newRow(above.top ? null : above, WAITS[state][0], {state}));
+    return this.child(
+      above, "w" + state, () => this.newRow(above.top ? null : above, STACKS.states[state][1], {state}));
+  },
+  // Of a node: [state, ns] of what is shown of its waits.
+  waitsOf(at) {
+    if (this.time === 2) return [];
+    if (this.time === 1 || this.threads[this.owner[at]].leading) return this.waits[at];
+    return this.waits[at].filter(([state]) => ACTIVE.has(STACKS.states[state][0]));
   },
   wanted(at) { return this.thread < 0 || this.owner[at] === this.thread; },
   // Callees below: processes and threads first if there are several.
   downwards() {
-    const top = this.newRow(null, "", {top: true}), made = [], several = new Set(this.threads.map((one) => one.pid)).size > 1;
+    const top = this.newRow(null, "", {top: true}), made = [], 
+          several = new Set(this.threads.map((one) => one.number)).size > 1;
     const under = (owner) => {
       const thread = this.threads[owner];
-      const process = several ? this.child(top, "p" + thread.pid, () => this.newRow(null, thread.process, {})) : top;
+      const process = several ? this.child(top, "p" + thread.number, () => this.newRow(null, thread.process, {})) : top;
       return this.child(process, "t" + owner, () => this.newRow(several ? process : null, thread.name, {thread}));
     };
     for (let i = 0; i < this.n; i++) {
       if (!this.wanted(i)) continue;
       const row = made[i] = this.frame(this.up[i] < 0 ? under(this.owner[i]) : made[this.up[i]], i);
-      const self = this.cpu ? this.ran[i] : this.busy[i];
+      let self = this.ran[i];
       row.self += self;
+      this.waitsOf(i).forEach(([state, ns]) => {
+        this.wait(row, state).self += ns;
+        self += ns;
+      });
       row.lines.set(this.line[i], (row.lines.get(this.line[i]) || 0) + self);
-      if (!this.cpu) this.waits[i].forEach(([state, ns]) => this.wait(row, state).self += ns);
     }
     return top;
   },
@@ -125,9 +128,8 @@ const stacks = {
     };
     for (let i = 0; i < this.n; i++) {
       if (!this.wanted(i)) continue;
-      const self = this.cpu ? this.ran[i] : this.busy[i];
-      if (self > 0) climb(top, i, self);
-      if (!this.cpu) this.waits[i].forEach(([state, ns]) => climb(this.wait(top, state), i, ns));
+      if (this.ran[i] > 0) climb(top, i, this.ran[i]);
+      this.waitsOf(i).forEach(([state, ns]) => climb(this.wait(top, state), i, ns));
     }
     return top;
   },
@@ -139,7 +141,7 @@ const stacks = {
       row.total = row.children.reduce((sum, child) => sum + child.total, row.self);
       row.children = row.children.filter((child) => child.total > 0).sort((a, b) => b.total - a.total);
       row.children.forEach((child) => child.waits.forEach((ns, state) => this.addWait(row, state, ns)));
-      if (row.state) this.addWait(row, row.state, row.total);
+      if (row.state !== undefined) this.addWait(row, row.state, row.total);
     }
     this.roots = top.children.filter((row) => row.total > 0).sort((a, b) => b.total - a.total);
     this.total = this.roots.reduce((sum, row) => sum + row.total, 0);
@@ -157,7 +159,7 @@ const stacks = {
   },
   waited(row) {
     const list = [...row.waits].filter(([, ns]) => ns > 0).sort((a, b) => b[1] - a[1]);
-    return row.state ? [] : list.slice(0, 3).map(([state, ns]) => WAITS[state][0] + " " + time(ns));
+    return row.state !== undefined ? [] : list.slice(0, 3).map(([state, ns]) => STACKS.states[state][1] + " " + time(ns));
   },
   hottest(row) {
     if (!row.lines || row.lines.size < 2 || this.reversed) return null;
@@ -167,18 +169,18 @@ const stacks = {
   tell() {
     const seconds = time(this.total), one = this.thread < 0 ? null : this.threads[this.thread];
     byId("stacks-lead").textContent = (one ? one.name : plural(this.threads.length, "thread")) + ", " +
-      plural(STACKS.samples, "stack sample") + ", " + seconds + (this.cpu ? " on a CPU. " : " of wall time. ") +
+      plural(STACKS.samples, "stack sample") + ", " + seconds + TIMES[this.time] + ". " +
       (this.reversed ? "A box is below what it calls. " : "A box is below its caller. ") +
       "Click or press Enter to zoom in, Escape to zoom out." +
-      (STACKS.left_out > 0 ? " " + plural(STACKS.left_out, "small call is", "small calls are") + " merged." : "");
+      (STACKS.smallest > 0 ? " Calls of less than " + time(STACKS.smallest) + " are merged." : "");
     this.legend();
   },
   legend() {
     const packages = new Map(), waits = new Map(), add = (sums, key, ns) => sums.set(key, (sums.get(key) || 0) + ns);
     for (let i = 0; i < this.n; i++) {
       if (!this.wanted(i)) continue;
-      add(packages, this.functions[this.call[i]].package, this.cpu ? this.ran[i] : this.busy[i]);
-      if (!this.cpu) this.waits[i].forEach(([state, ns]) => add(waits, state, ns));
+      add(packages, this.functions[this.call[i]].package, this.ran[i]);
+      this.waitsOf(i).forEach(([state, ns]) => add(waits, state, ns));
     }
     const key = (name, ns, mark, text) => el("button", {
       type: "button",
@@ -195,7 +197,7 @@ const stacks = {
     const largest = (sums) => [...sums].filter(([, ns]) => ns > this.total * 0.0005).sort((a, b) => b[1] - a[1]);
     byId("stacks-legend").replaceChildren(
       ...largest(packages).slice(0, LEGEND).map(([name, ns]) => key(name, ns, swatch({fill: this.fill(name)}), name)),
-      ...largest(waits).map(([state, ns]) => key(WAITS[state][0], ns, swatch({state}), WAITS[state][0])));
+      ...largest(waits).map(([state, ns]) => key(STACKS.states[state][1], ns, swatch({state}), STACKS.states[state][1])));
   },
   look(text) {
     const input = byId("stacks-search");
@@ -204,48 +206,44 @@ const stacks = {
   },
 };
 
+const TIMES = [" of active time", " of wall time", " on a CPU"];
 const STACK_FLAME = {
   up: (row) => row.above,
   matches: (row, text) => row.name.toLowerCase().includes(text) ||
     (row.what !== undefined && (row.what.package.toLowerCase() === text || (row.what.file || "").toLowerCase().includes(text))),
   paint(row, element) {
-    if (row.state) {
+    if (row.state !== undefined) {
       element.classList.add("wait");
-      element.style.setProperty("--tone", WAITS[row.state][1]);
+      element.style.setProperty("--tone", STATE_COLORS[STACKS.states[row.state][0]] || "var(--line-5)");
     } else if (row.fill === undefined)
       element.classList.add("frame");
     else
       element.style.background = fillStyle(row.fill);
   },
   words: (row) => [row.name, stacks.place(row), time(row.total), stacks.share(row.total) + " of all",
-    stacks.reversed || row.state ? null : "self " + time(row.self), ...stacks.waited(row)].filter(Boolean).join(", "),
+    stacks.reversed || row.state !== undefined ? null : "self " + time(row.self), ...stacks.waited(row)].filter(Boolean).join(", "),
   tip: (row) => [stacks.place(row), row.what ? "package " + row.what.package : null,
     time(row.total) + ", " + stacks.share(row.total) + " of all",
-    stacks.reversed || row.state ? null : "self " + time(row.self) + ", " + stacks.share(row.self),
+    stacks.reversed || row.state !== undefined ? null : "self " + time(row.self) + ", " + stacks.share(row.self),
     ...stacks.waited(row), stacks.hottest(row)],
 };
 
 // ---- controls -----------------------------------------------------------------------------------------
-// Two buttons, one of which is pressed: the values false and true of `key`.
+// Buttons, one of which is pressed: its number is the value of `key`.
 function putChoice(id, key, words) {
-  const buttons = words.map((text, at) => el("button", {
-    type: "button",
-    "aria-pressed": String(at === 0),
-    on: {
-      click: () => {
-        stacks[key] = at === 1;
-        buttons.forEach((button, one) => button.setAttribute("aria-pressed", String(one === at)));
-        stacks.build();
-      }
-    }
-  },
-    text));
+  const press = (at) => {
+    stacks[key] = at;
+    buttons.forEach((button, one) => button.setAttribute("aria-pressed", String(one === at)));
+    stacks.build();
+  };
+  const buttons = words.map(([text, title], at) => el(
+    "button", {type: "button", title, "aria-pressed": String(at === 0), on: {click: () => press(at)}}, text));
   byId(id).append(...buttons);
 }
 function putThreads() {
   const busy = stacks.threads.map(() => 0), select = byId("stacks-thread");
   for (let i = 0; i < stacks.n; i++)
-    busy[stacks.owner[i]] += stacks.busy[i] + stacks.waits[i].reduce((sum, [, ns]) => sum + ns, 0);
+    busy[stacks.owner[i]] += stacks.ran[i] + stacks.waits[i].reduce((sum, [, ns]) => sum + ns, 0);
   select.append(el("option", {value: "-1"}, "All threads"),
     ...stacks.threads.map((thread, at) => [thread, at]).sort((a, b) => busy[b[1]] - busy[a[1]])
       .map(([thread, at]) => el("option", {value: at}, thread.process + " · " + thread.name + " · " + time(busy[at]))));
@@ -260,8 +258,12 @@ function putStacks() {
   stacks.read();
   stacks.graph = new Flame("stacks", STACK_FLAME);
   putThreads();
-  putChoice("stacks-time", "cpu", ["Wall time", "CPU time"]);
-  putChoice("stacks-by", "lines", ["Functions", "Lines"]);
-  putChoice("stacks-direction", "reversed", ["Callees below", "Callers below"]);
+  putChoice("stacks-time", "time", [
+    ["Active", "Time of the leading thread; of other threads, time that they do not spend waiting for work"],
+    ["Wall", "All time of all threads"], ["CPU", "Time on a CPU"]
+  ]);
+  putChoice("stacks-by", "lines", [["Functions", "Merge the lines of a function"], ["Lines", "A box for each line"]]);
+  putChoice("stacks-direction", "reversed",
+    [["Callees below", "From the outermost call inwards"], ["Callers below", "From the innermost call outwards"]]);
   stacks.build();
 }

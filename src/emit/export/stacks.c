@@ -1,0 +1,96 @@
+/* stacks: the walk over the call tree of sampled stacks, and how its nodes are named in exports.
+ * Owned by the calling thread.
+ * Must not know the formats. */
+#include "stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tare.h"
+
+int tare__stacks_require(const tare__analysis *analysis, tare__error *error)
+{
+    return analysis->stacks.n ? 0 : tare__fail(error, TARE_E_INPUT, "the trace has no stack samples");
+}
+
+int tare__stacks_walk(const tare__analysis *analysis, tare__stack_visitor *visit, void *context, tare__error *error)
+{
+    const tare__stack_tree *tree = &analysis->stacks;
+    size_t deepest = 0;
+    int status = tare__stacks_require(analysis, error);
+    if (status)
+        return status;
+    for (size_t i = 0; i < tree->n; i++)
+        deepest = tree->nodes[i].depth > deepest ? tree->nodes[i].depth : deepest;
+    const tare__stack_node **chain = malloc((deepest + 1) * sizeof *chain);
+    if (!chain)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < tree->n && !status; i++) {
+        const tare__stack_node *node = &tree->nodes[i];
+        chain[node->depth] = node;
+        if (node->self_ns > 0)
+            status = visit(context, chain, (size_t)node->depth + 1);
+    }
+    free(chain);
+    return status;
+}
+
+/* ---- names -------------------------------------------------------------------------------------------- */
+static const tare__sampled_thread_row *thread_of(const tare__analysis *analysis, const tare__stack_node *node)
+{
+    return node->thread < analysis->n_sampled_threads ? &analysis->sampled_threads[node->thread] : NULL;
+}
+
+/* A process has no number of its own; its threads do. */
+void tare__stack_process_name(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out)
+{
+    const tare__sampled_thread_row *thread = NULL;
+    for (uint32_t i = 1; i <= node->n_rows && !thread; i++)
+        thread = thread_of(analysis, node + i);
+    tare__text_string(out, node->name);
+    if (thread)
+        tare__text_format(out, " (%lld)", (long long)thread->pid);
+}
+
+void tare__stack_thread_name(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out)
+{
+    const tare__sampled_thread_row *thread = thread_of(analysis, node);
+    tare__text_string(out, node->name);
+    if (thread)
+        tare__text_format(out, " (%lld)", (long long)thread->tid);
+}
+
+/* Past "lib/python3.12/"; NULL: not in a standard library. */
+static const char *after_library(const char *file)
+{
+    for (const char *at = file; (at = strstr(at, "/python3"));) {
+        at += strlen("/python3");
+        at += strspn(at, ".0123456789t");
+        if (*at == '/')
+            return at + 1;
+    }
+    return NULL;
+}
+
+const char *tare__stack_file(const tare__analysis *analysis, const char *file)
+{
+    static const char *const packages[] = {"/site-packages/", "/dist-packages/"};
+    const char *folder = analysis->run.directory;
+    size_t length = folder ? strlen(folder) : 0;
+    for (size_t i = 0; i < TARE__COUNT_OF(packages); i++) {
+        const char *at = strstr(file, packages[i]);
+        if (at && at[strlen(packages[i])])
+            return at + strlen(packages[i]);
+    }
+    if (length > 1 && strncmp(file, folder, length) == 0 && file[length] == '/' && file[length + 1])
+        return file + length + 1;
+    const char *library = after_library(file);
+    return library && *library ? library : file;
+}
+
+bool tare__stack_is_active(const tare__analysis *analysis, const tare__stack_node *node, unsigned state)
+{
+    const tare__sampled_thread_row *thread = thread_of(analysis, node);
+    return (thread && thread->leading) || state == TARE__STATE_RUNNING || state == TARE__STATE_RUNNABLE ||
+           state == TARE__STATE_GIL || state == TARE__STATE_DISK;
+}
