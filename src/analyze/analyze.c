@@ -24,6 +24,8 @@ int tare__analyze_start_work(work *work)
     work->run_root = tare__analyze_make_root(&work->nodes);
     work->tracks = tare__analyze_make_root(&work->nodes);
     status = work->run_root && work->tracks ? tare__analyze_load_streams(work) : TARE_E_MEMORY;
+    if (!status)
+        status = tare__analyze_start_stacks(work);
     return status ? status : tare__analyze_start_metrics(work);
 }
 
@@ -49,6 +51,7 @@ void tare__analyze_free_work(work *work)
     free_by_name(&work->cells);
     tare__analyze_free_metrics(work);
     tare__analyze_free_samples(work);
+    tare__analyze_free_stacks(work);
     tare__analyze_free_streams(work);
     tare__analyze_free_nodes(&work->nodes);
     tare__analyze_free_pairs(work);
@@ -63,7 +66,8 @@ static int make_tables(work *work, tare__analysis *analysis)
         tare__analyze_process_tables, tare__analyze_own_table, tare__analyze_operators_table,
         tare__analyze_spans_table, tare__analyze_tracks_table, tare__analyze_steps_table,
         tare__analyze_values_table, tare__analyze_facts_table,
-        tare__analyze_metrics_table, tare__analyze_usage_table, tare__analyze_samples_table, tare__analyze_run_table};
+        tare__analyze_metrics_table, tare__analyze_usage_table, tare__analyze_samples_table,
+        tare__analyze_stacks_table, tare__analyze_run_table};
     int status = 0;
     tare__analyze_free_slots(&work->nodes);
     for (size_t i = 0; i < TARE__COUNT_OF(tables) && !status; i++)

@@ -514,6 +514,7 @@ typedef struct work {
     pairs pairs;
     struct timeline *timeline; /* NULL: not requested */
     struct samples *samples;   /* NULL: not requested */
+    struct sampled *sampled;   /* stacks; NULL: none are in the trace */
     bool watched;              /* one of the two is requested: a single test per span */
     window window;
     const char *energy_of; /* what the energy figure covers, if incomplete; NULL: everything, or absent */
@@ -554,6 +555,12 @@ int tare__analyze_sample(work *work, stream *stream, const frame *top, uint64_t 
 int tare__analyze_sample_complete(work *work, const node *node, uint32_t track_kind, uint64_t ticks);
 int tare__analyze_sample_value(work *work, uint32_t name, double value);
 int tare__analyze_samples_table(work *work, tare__analysis *analysis);
+
+/* ---- sampled stacks (stacks.c): each 0 or TARE_E_MEMORY ------------------------------------------------ */
+int tare__analyze_start_stacks(work *work); /* after prescan */
+void tare__analyze_free_stacks(work *work);
+int tare__analyze_stack_samples(void *context, const tare__stack_sample *samples, uint32_t n);
+int tare__analyze_stacks_table(work *work, tare__analysis *analysis); /* after processes */
 
 /* ---- phases ------------------------------------------------------------------------------------------ */
 /* A step ended. 0 or TARE_E_MEMORY. */

@@ -33,3 +33,38 @@ const char *tare__severity_word(tare__severity severity)
 {
     return severity >= TARE__CRITICAL ? "critical" : severity == TARE__WARNING ? "warning" : "info";
 }
+
+const char *tare__state_word(uint32_t state)
+{
+    static const char *const words[TARE__STATE_COUNT] = {
+        "other", "running", "runnable", "gil", "lock", "disk", "network", "child", "pipe", "gpu", "sleep", "other"};
+    return words[state < TARE__STATE_COUNT ? state : TARE__STATE_OTHER];
+}
+
+const char *tare__state_phrase(uint32_t state)
+{
+    static const char *const phrases[TARE__STATE_COUNT] = {
+        [TARE__STATE_UNKNOWN] = "waiting",
+        [TARE__STATE_RUNNING] = "running",
+        [TARE__STATE_RUNNABLE] = "waiting for a CPU",
+        [TARE__STATE_GIL] = "waiting for the GIL",
+        [TARE__STATE_LOCK] = "waiting for a lock",
+        [TARE__STATE_DISK] = "waiting for a disk",
+        [TARE__STATE_NETWORK] = "waiting for the network",
+        [TARE__STATE_CHILD] = "waiting for a process",
+        [TARE__STATE_PIPE] = "waiting for a pipe",
+        [TARE__STATE_GPU] = "waiting for a GPU",
+        [TARE__STATE_SLEEP] = "sleeping",
+        [TARE__STATE_OTHER] = "waiting",
+    };
+    return phrases[state < TARE__STATE_COUNT ? state : TARE__STATE_OTHER];
+}
+
+const char *tare__frame_kind_word(uint32_t kind)
+{
+    static const char *const words[] = {[TARE__FRAME_PYTHON] = "python",
+                                        [TARE__FRAME_NATIVE] = "native",
+                                        [TARE__FRAME_KERNEL] = "kernel",
+                                        [TARE__FRAME_NOTE] = "note"};
+    return kind < TARE__COUNT_OF(words) ? words[kind] : NULL;
+}

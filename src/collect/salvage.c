@@ -277,7 +277,8 @@ static void take_facts(salvaging *state, const tare__block_header *header, const
 static void take_block(salvaging *state, const tare__block_header *header, const uint8_t *payload)
 {
     if (header->kind == TARE__BLOCK_EVENTS || header->kind == TARE__BLOCK_COMPLETE ||
-        header->kind == TARE__BLOCK_SAMPLES || header->kind == TARE__BLOCK_FACTS)
+        header->kind == TARE__BLOCK_SAMPLES || header->kind == TARE__BLOCK_FACTS ||
+        header->kind == TARE__BLOCK_STACK_SAMPLES)
         note_ticks(state->collector, header->last_ticks);
     switch (header->kind) {
     case TARE__BLOCK_RUN:

@@ -72,6 +72,7 @@ typedef struct tare__stack_sample {
 #define TARE__STACK_FUNCTIONS_MAX (1u << 18)
 #define TARE__STACK_THREADS_MAX (1u << 16)
 #define TARE__STACK_SAMPLES_MAX 8192u /* in one block */
+#define TARE__STACK_TEXTS_MAX ((size_t)32 << 20) /* bytes of all different names and files */
 
 /* ---- writing: tables that remember what is already in the file -------------------------------------------- */
 typedef struct tare__stacks tare__stacks;
@@ -82,13 +83,15 @@ uint32_t tare__stacks_function(tare__stacks *stacks, const tare__stack_function 
 uint32_t tare__stacks_thread(tare__stacks *stacks, const tare__stack_thread *thread);
 /* The stack `caller` (0: none) with one more frame; `line` is an offset in the object for native frames. */
 uint32_t tare__stacks_push(tare__stacks *stacks, uint32_t caller, uint32_t function, uint64_t line);
-/* False: the block is full; seal it first. */
+/* False: the block is full; seal it first. Samples of an unknown thread are refused, unknown stacks become 0. */
 bool tare__stacks_sample(tare__stacks *stacks, const tare__stack_sample *sample);
 uint32_t tare__stacks_pending(const tare__stacks *stacks); /* samples not sealed yet */
 uint64_t tare__stacks_refused(const tare__stacks *stacks); /* by limits or for lack of memory */
 /* Appends the blocks of what is new: functions, stacks and threads, then the samples. 0 or a status; on failure
  * everything stays pending. */
 int tare__stacks_seal(tare__stacks *stacks, tare__squeezer *squeezer, tare__text *out);
+/* The blocks of the last seal could not be written to the file: the next seal repeats its tables. Its samples are lost. */
+void tare__stacks_unseal(tare__stacks *stacks);
 
 /* ---- reading ---------------------------------------------------------------------------------------------- */
 typedef struct tare__stacks_sink {

@@ -213,7 +213,7 @@ static bool is_events(uint16_t kind)
 /* Blocks that can be dropped when they are old; all others are needed to read the rest. */
 static bool can_go(uint16_t kind)
 {
-    return is_events(kind) || kind == TARE__BLOCK_SAMPLES;
+    return is_events(kind) || kind == TARE__BLOCK_SAMPLES || kind == TARE__BLOCK_STACK_SAMPLES;
 }
 
 static void account(tare__writer *writer, const tare__text *blocks, bool written)

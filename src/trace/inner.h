@@ -54,6 +54,11 @@ struct tare__trace {
     tare__trace_run run;
     tare__trace_end end;
     tare__trace_table processes, streams, names, series, facts;
+    tare__trace_table functions, stacks, threads;
+    uint32_t function_largest, stack_largest, thread_largest; /* numbers */
+    tare__intern *stack_texts;
+    size_t stack_text_bytes;
+    tare__stack_sample *stack_samples; /* of one block; allocated at first use */
     tare__intern *fact_keys; /* stream, key, file, text and line; its id + 1 is the row's number */
     tare__arena *name_texts;
     size_t name_text_bytes;
@@ -72,7 +77,7 @@ struct tare__trace {
 int tare__trace_window(tare__trace *trace, uint64_t offset, size_t bytes, const uint8_t **data, size_t *got,
                        tare__error *error);
 
-/* ---- tables (tables.c, texts.c, clock.c) ------------------------------------------------------------------ */
+/* ---- tables (tables.c, texts.c, stacks.c, clock.c) -------------------------------------------------------- */
 /* Processes a block that fills a table; ignores others. 0, TARE_E_INPUT if the codec rejects it, TARE_E_MEMORY. */
 int tare__trace_digest(tare__trace *trace, const tare__trace_block *block);
 bool tare__trace_is_meta(unsigned kind); /* a block that prescan reads */
@@ -82,6 +87,7 @@ void tare__trace_free_tables(tare__trace *trace);
 int tare__trace_take_names(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_series(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_facts(tare__trace *trace, const tare__trace_block *block);
+int tare__trace_take_stacks(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_add_syncs(tare__trace *trace, const tare__trace_block *block);
 
 #endif

@@ -157,10 +157,11 @@ int tare__trace_open_at(int fd, const char *path, tare__trace **result, tare__er
     trace->files = tare__intern_new();
     trace->series_texts = tare__intern_new();
     trace->fact_keys = tare__intern_new();
+    trace->stack_texts = tare__intern_new();
     trace->syncs = malloc(TARE__SYNCS_MAX * sizeof *trace->syncs);
     int status = widen_window(trace, WINDOW_BYTES);
     if (!trace->path || !trace->squeezer || !trace->name_texts || !trace->files || !trace->series_texts ||
-        !trace->fact_keys || !trace->syncs || status) {
+        !trace->fact_keys || !trace->stack_texts || !trace->syncs || status) {
         tare__trace_close(trace);
         return tare__fail(error, TARE_E_MEMORY, "out of memory while opening %s", path);
     }
@@ -192,6 +193,8 @@ void tare__trace_close(tare__trace *trace)
     tare__intern_free(trace->files);
     tare__intern_free(trace->series_texts);
     tare__intern_free(trace->fact_keys);
+    tare__intern_free(trace->stack_texts);
+    free(trace->stack_samples);
     free(trace->syncs);
     free(trace->buffer);
     free(trace->path);

@@ -396,6 +396,14 @@ static int take_samples(tare__replay *replay, const tare__trace_block *block)
     return status ? status : to.status;
 }
 
+static int take_stacks(tare__replay *replay, const tare__trace_block *block)
+{
+    const tare__stack_sample *samples;
+    uint32_t n;
+    int status = tare__trace_stack_samples(replay->trace, block, &samples, &n);
+    return status ? status : replay->visitor->stacks(replay->visitor->context, samples, n);
+}
+
 static int take_block(tare__replay *replay, const tare__trace_block *block)
 {
     const tare__replay_visitor *visitor = replay->visitor;
@@ -407,6 +415,7 @@ static int take_block(tare__replay *replay, const tare__trace_block *block)
     case TARE__BLOCK_COMPLETE: return visitor->complete ? take_complete(replay, block) : 0;
     case TARE__BLOCK_AGGREGATES: return visitor->aggregate ? take_aggregates(replay, block) : 0;
     case TARE__BLOCK_SAMPLES: return visitor->samples ? take_samples(replay, block) : 0;
+    case TARE__BLOCK_STACK_SAMPLES: return visitor->stacks ? take_stacks(replay, block) : 0;
     default: return 0; /* already in the trace's own tables */
     }
 }

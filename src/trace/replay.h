@@ -83,6 +83,7 @@ typedef struct tare__replay_visitor {
     int (*complete)(void *context, uint32_t stream, tare__complete_span *spans, uint32_t n);
     int (*aggregate)(void *context, uint32_t stream, const tare__aggregate *cell);
     int (*samples)(void *context, uint32_t series, const uint64_t *ticks, const int64_t *values, uint32_t n);
+    int (*stacks)(void *context, const tare__stack_sample *samples, uint32_t n);
     void (*drop)(void *context, tare__replay_span *span); /* one that never ended, because the replay stopped */
     /* tare__replay_fast with the functions as constants, for a visitor that needs the speed. May be NULL. */
     int (*fast)(struct tare__replay *replay);

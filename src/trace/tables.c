@@ -1,4 +1,5 @@
-/* tables: the content of the blocks RUN, NAMES, PROCESS, STREAM, SERIES, FACTS and END, digested as they are read.
+/* tables: the content of the blocks RUN, NAMES, PROCESS, STREAM, SERIES, FACTS, STACKS and END, digested as they are
+ * read.
  * Owned by the thread that opened the trace. A later block replaces an earlier one.
  * Must not know events. */
 #include <stdlib.h>
@@ -68,6 +69,10 @@ void tare__trace_init_tables(tare__trace *trace)
     trace->names = (tare__trace_table){.row_bytes = sizeof(tare__trace_name), .limit = TARE__TRACE_IDS_MAX};
     trace->series = (tare__trace_table){.row_bytes = sizeof(tare__trace_series), .limit = SERIES_MAX};
     trace->facts = (tare__trace_table){.row_bytes = sizeof(tare__trace_fact), .limit = FACTS_MAX};
+    trace->functions =
+        (tare__trace_table){.row_bytes = sizeof(tare__trace_function), .limit = TARE__STACK_FUNCTIONS_MAX};
+    trace->stacks = (tare__trace_table){.row_bytes = sizeof(tare__trace_stack), .limit = TARE__STACKS_MAX};
+    trace->threads = (tare__trace_table){.row_bytes = sizeof(tare__trace_thread), .limit = TARE__STACK_THREADS_MAX};
     trace->first_ticks = UINT64_MAX;
     trace->sync_stride = 1;
 }
@@ -336,7 +341,7 @@ static digest_function *const digest_of[] = {
     [TARE__BLOCK_PROCESS] = digest_process, [TARE__BLOCK_STREAM] = digest_stream,
     [TARE__BLOCK_CLOCK] = tare__trace_add_syncs, [TARE__BLOCK_AGGREGATES] = digest_aggregates,
     [TARE__BLOCK_END] = digest_end,         [TARE__BLOCK_SERIES] = tare__trace_take_series,
-    [TARE__BLOCK_FACTS] = tare__trace_take_facts,
+    [TARE__BLOCK_FACTS] = tare__trace_take_facts, [TARE__BLOCK_STACKS] = tare__trace_take_stacks,
 };
 
 bool tare__trace_is_meta(unsigned kind)
@@ -359,7 +364,7 @@ void tare__trace_free_tables(tare__trace *trace)
     for (size_t i = 0; i < trace->streams.n; i++)
         free_texts(trace->streams.rows + i * trace->streams.row_bytes, stream_rules);
     tare__trace_table *tables[] = {&trace->processes, &trace->streams, &trace->names, &trace->series,
-                                   &trace->facts};
+                                   &trace->facts,     &trace->functions, &trace->stacks, &trace->threads};
     for (size_t i = 0; i < TARE__COUNT_OF(tables); i++) {
         free(tables[i]->rows);
         free(tables[i]->row_of);

@@ -32,7 +32,7 @@ typedef struct tare__trace_block {
 
 /* The next block of a known kind and coding, in file order: 1, 0 at the end, TARE_E_SYSTEM or TARE_E_MEMORY with a
  * message. Damage is skipped and reported by tare__trace_damage. The content of the blocks RUN, NAMES, PROCESS, STREAM,
- * CLOCK, SERIES, FACTS and END is in the tables below before they are returned. */
+ * CLOCK, SERIES, FACTS, STACKS and END is in the tables below before they are returned. */
 int tare__trace_next(tare__trace *trace, tare__trace_block *block, tare__error *error);
 
 /* Reads all headers, and the payloads that fill the tables; seeks over events. Afterwards the tables are those of the

@@ -424,6 +424,7 @@ int tare__analyze_read(work *work, tare__error *error)
                                           .complete = tare__analyze_complete,
                                           .aggregate = tare__analyze_aggregate,
                                           .samples = tare__analyze_samples,
+                                          .stacks = tare__analyze_stack_samples,
                                           .fast = fast};
     int status = tare__trace_replay(work->trace, &visitor, error);
     for (size_t i = 0; i < work->n_streams && !status; i++)

@@ -1,0 +1,251 @@
+/* stacks_nodes: the stacks of all samples as nodes of one call tree, with the line of own code and the package that each
+ * belongs to.
+ * Owned by the thread that analyzes.
+ * Must not know times. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sampled.h"
+
+static const char own_package[] = "your code", unknown[] = "(unknown function)", no_stack[] = "(no stack)";
+
+/* ---- functions and packages -------------------------------------------------------------------------------- */
+static uint32_t add_package(sampled_nodes *to, tare__arena *arena, sampled_origin origin, const char *name,
+                            size_t length)
+{
+    uint32_t known = tare__intern_count(to->package_names);
+    uint32_t id = tare__intern_add(to->package_names, name, length);
+    if (id == TARE__INTERN_NONE || id < known)
+        return id == TARE__INTERN_NONE ? TARE__NO_ROW : id;
+    if (!tare__array_fit(&to->packages, &to->packages_room, (size_t)id + 1, sizeof *to->packages))
+        return TARE__NO_ROW;
+    to->packages[id] = (sampled_package){tare__arena_copy(arena, name, length), origin};
+    to->n_packages = (size_t)id + 1;
+    return to->packages[id].name ? id : TARE__NO_ROW;
+}
+
+/* The package, if it has one, in function->package. False: out of memory. */
+static bool find_package(sampled_nodes *to, tare__arena *arena, sampled_function *function)
+{
+    const char *name;
+    size_t length;
+    sampled_origin origin = tare__analyze_package(function->kind, function->file ? function->file : "", &name, &length);
+    if (origin == ORIGIN_NOTE) {
+        name = function->name;
+        length = strlen(name);
+        if (*name == '(') /* a placeholder for frames */
+            origin = ORIGIN_NONE;
+    }
+    if (origin == ORIGIN_OWN) {
+        name = own_package;
+        length = sizeof own_package - 1;
+    }
+    function->own = origin == ORIGIN_OWN;
+    if (origin == ORIGIN_NONE)
+        return true;
+    function->package = add_package(to, arena, origin, name, length);
+    return function->package != TARE__NO_ROW;
+}
+
+/* Its index; TARE__NO_ROW: out of memory. */
+static uint32_t find_function(const work *work, sampled_nodes *to, tare__arena *arena, uint32_t number)
+{
+    if (to->function_of[number])
+        return to->function_of[number] - 1;
+    if (!tare__array_fit(&to->functions, &to->functions_room, to->n_functions + 1, sizeof *to->functions))
+        return TARE__NO_ROW;
+    const tare__trace_function *from = number ? tare__trace_function_at(work->trace, number) : NULL;
+    const char *name = from && from->name && from->name[0] ? from->name : unknown;
+    bool has_file = from && from->file && from->file[0];
+    sampled_function *made = &to->functions[to->n_functions];
+    *made = (sampled_function){.name = copied(arena, name),
+                               .file = has_file ? copied(arena, from->file) : NULL,
+                               .kind = from ? from->kind : TARE__FRAME_NOTE,
+                               .first_line = from ? from->first_line : 0,
+                               .package = TARE__NO_ROW};
+    made->file_id = has_file ? tare__intern_add(to->files, from->file, strlen(from->file)) : 0;
+    if (!made->name || (has_file && !made->file) || made->file_id == TARE__INTERN_NONE ||
+        !find_package(to, arena, made))
+        return TARE__NO_ROW;
+    to->function_of[number] = (uint32_t)to->n_functions + 1;
+    return (uint32_t)to->n_functions++;
+}
+
+/* ---- lines -------------------------------------------------------------------------------------------------- */
+static bool is_line(const void *rows, uint32_t row, const void *key)
+{
+    const sampled_nodes *nodes = rows;
+    const sampled_line *line = &nodes->lines[row], *wanted = key;
+    return line->line == wanted->line &&
+           nodes->functions[line->function].file_id == nodes->functions[wanted->function].file_id;
+}
+
+/* Comprehensions and generator expressions are on lines of the function around them. */
+static bool is_inline(const char *function)
+{
+    static const char *const names[] = {"<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>"};
+    for (size_t i = 0; i < TARE__COUNT_OF(names); i++)
+        if (strstr(function, names[i]))
+            return true;
+    return false;
+}
+
+static bool find_line(sampled_nodes *to, uint32_t function, uint32_t line, uint32_t *row)
+{
+    sampled_line key = {function, line};
+    uint32_t hash = (uint32_t)tare__hash_mix(tare__hash_mix(to->functions[function].file_id, line), 1);
+    *row = tare__index_find(&to->line_index, hash, is_line, to, &key);
+    if (*row != TARE__INDEX_NONE) {
+        sampled_line *found = &to->lines[*row];
+        if (is_inline(to->functions[found->function].name) && !is_inline(to->functions[function].name))
+            found->function = function;
+        return true;
+    }
+    *row = (uint32_t)to->n_lines;
+    if (!tare__array_fit(&to->lines, &to->lines_room, to->n_lines + 1, sizeof *to->lines) ||
+        !tare__index_add(&to->line_index, hash, *row))
+        return false;
+    to->lines[to->n_lines++] = key;
+    return true;
+}
+
+/* ---- nodes -------------------------------------------------------------------------------------------------- */
+static bool is_node(const void *rows, uint32_t row, const void *key)
+{
+    const sampled_node *node = (const sampled_node *)rows + row, *wanted = key;
+    return node->caller == wanted->caller && node->function == wanted->function && node->line == wanted->line;
+}
+
+/* What a node has of its caller, and what is its own. False: out of memory. */
+static bool complete(sampled_nodes *to, sampled_node *node)
+{
+    const sampled_function *function = &to->functions[node->function];
+    const sampled_node *caller = &to->nodes[node->caller];
+    node->line_row = TARE__NO_ROW;
+    node->self_line = caller->self_line;
+    node->own_line = caller->own_line;
+    node->package = caller->package;
+    bool weak = function->package == TARE__NO_ROW || (to->packages[function->package].origin == ORIGIN_NATIVE &&
+                                                      caller->package != TARE__NO_ROW &&
+                                                      to->packages[caller->package].origin != ORIGIN_NATIVE);
+    if (!weak)
+        node->package = function->package;
+    if (function->kind != TARE__FRAME_PYTHON)
+        return true;
+    if (!find_line(to, node->function, node->line, &node->line_row))
+        return false;
+    node->self_line = node->line_row;
+    if (function->own)
+        node->own_line = node->line_row;
+    return true;
+}
+
+/* 0: out of memory. */
+static uint32_t find_node(sampled_nodes *to, uint32_t caller, uint32_t function, uint32_t line)
+{
+    sampled_node key = {.caller = caller, .function = function, .line = line};
+    uint32_t hash = (uint32_t)tare__hash_mix(tare__hash_mix(caller, function), line);
+    uint32_t row = tare__index_find(&to->node_index, hash, is_node, to->nodes, &key);
+    if (row != TARE__INDEX_NONE)
+        return row;
+    row = (uint32_t)to->n;
+    if (!tare__array_fit(&to->nodes, &to->room, to->n + 1, sizeof *to->nodes) || !complete(to, &key) ||
+        !tare__index_add(&to->node_index, hash, row))
+        return 0;
+    to->nodes[to->n++] = key;
+    return row;
+}
+
+typedef struct path { /* from a stack to its outermost caller without a node */
+    uint32_t *stacks;
+    size_t room;
+} path;
+
+/* The node of a stack, and those of its callers. False: out of memory. */
+static bool make_nodes(const work *work, sampled_nodes *to, tare__arena *arena, path *path, uint32_t stack)
+{
+    size_t n = 0;
+    for (uint32_t at = stack; at && !to->node_of[at]; n++) {
+        const tare__trace_stack *from = tare__trace_stack_at(work->trace, at);
+        if (!tare__array_fit(&path->stacks, &path->room, n + 1, sizeof *path->stacks))
+            return false;
+        path->stacks[n] = at;
+        at = from && from->caller < at ? from->caller : 0;
+    }
+    while (n-- > 0) {
+        const tare__trace_stack *from = tare__trace_stack_at(work->trace, path->stacks[n]);
+        bool known = from && from->function <= tare__trace_function_count(work->trace);
+        uint32_t function = find_function(work, to, arena, known ? from->function : 0);
+        uint32_t caller = from && from->caller < path->stacks[n] ? to->node_of[from->caller] : 0;
+        if (function == TARE__NO_ROW)
+            return false;
+        bool python = to->functions[function].kind == TARE__FRAME_PYTHON;
+        uint32_t line = from && python && from->line <= UINT32_MAX ? (uint32_t)from->line : 0;
+        uint32_t node = find_node(to, caller, function, line);
+        if (!node)
+            return false;
+        to->node_of[path->stacks[n]] = node;
+    }
+    return true;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+    const sampled_cell *left = a, *right = b;
+    if (left->thread != right->thread)
+        return left->thread < right->thread ? -1 : 1;
+    if (left->node != right->node)
+        return left->node < right->node ? -1 : 1;
+    return left->state < right->state ? -1 : left->state > right->state;
+}
+
+static bool start(const work *work, sampled_nodes *made, tare__arena *arena)
+{
+    made->node_of = calloc((size_t)tare__trace_stack_count(work->trace) + 1, sizeof *made->node_of);
+    made->function_of = calloc((size_t)tare__trace_function_count(work->trace) + 1, sizeof *made->function_of);
+    made->files = tare__intern_new();
+    made->package_names = tare__intern_new();
+    if (!made->node_of || !made->function_of || !made->files || !made->package_names ||
+        !tare__array_fit(&made->nodes, &made->room, 1, sizeof *made->nodes) ||
+        !tare__array_fit(&made->functions, &made->functions_room, 1, sizeof *made->functions) ||
+        tare__intern_add(made->files, "", 0) == TARE__INTERN_NONE) /* 0: no file */
+        return false;
+    made->functions[made->n_functions++] = (sampled_function){
+        .name = copied(arena, no_stack), .kind = TARE__FRAME_NOTE, .package = TARE__NO_ROW};
+    made->nodes[made->n++] = (sampled_node){.line_row = TARE__NO_ROW,
+                                            .self_line = TARE__NO_ROW,
+                                            .own_line = TARE__NO_ROW,
+                                            .package = TARE__NO_ROW};
+    return made->functions[0].name;
+}
+
+int tare__analyze_sampled_nodes(const work *work, sampled *sampled, tare__arena *arena, sampled_nodes *made)
+{
+    path path = {0};
+    uint32_t stacks = tare__trace_stack_count(work->trace);
+    bool fine = start(work, made, arena);
+    for (size_t i = 0; i < sampled->n_cells && fine; i++) {
+        sampled_cell *cell = &sampled->cells[i];
+        uint32_t stack = cell->stack <= stacks ? cell->stack : 0;
+        fine = make_nodes(work, made, arena, &path, stack);
+        cell->node = fine ? made->node_of[stack] : 0;
+    }
+    free(path.stacks);
+    if (fine)
+        qsort(sampled->cells, sampled->n_cells, sizeof *sampled->cells, by_thread);
+    return fine ? 0 : TARE_E_MEMORY;
+}
+
+void tare__analyze_free_sampled_nodes(sampled_nodes *nodes)
+{
+    tare__index_free(&nodes->node_index);
+    tare__index_free(&nodes->line_index);
+    tare__intern_free(nodes->files);
+    tare__intern_free(nodes->package_names);
+    free(nodes->nodes);
+    free(nodes->node_of);
+    free(nodes->functions);
+    free(nodes->function_of);
+    free(nodes->packages);
+    free(nodes->lines);
+}

@@ -1,0 +1,204 @@
+/* stacks_split: time of sampled threads by state, and the table of these threads. Counters know how long a thread was on
+ * a CPU, but not at which line; states at the samples know the line, but only on average. Both are combined: sums of a
+ * thread are those of its counters, the distribution within it is that of the samples.
+ * Owned by the thread that analyzes. Must not know stacks. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sampled.h"
+
+/* ---- counters and samples combined ----------------------------------------------------------------------- */
+static bool is_on(uint32_t state)
+{
+    return state == TARE__STATE_RUNNING || state == TARE__STATE_RUNNABLE;
+}
+
+/* Where the counters have more time on a CPU than the samples, a part of all waiting is moved there, and the reverse. The
+ * time of each stack stays the same. */
+sampled_split tare__analyze_sampled_split(const sampled_thread *thread)
+{
+    sampled_split split = {.on = 1};
+    double wall = thread->wall_ns, on = 0, waits = 0;
+    for (uint32_t i = 0; i < TARE__STATE_COUNT; i++)
+        *(is_on(i) ? &on : &waits) += thread->state_ns[i];
+    double cpu = fmin(thread->cpu_ns, wall), queue = fmin(thread->queue_ns, wall - cpu), counted = cpu + queue;
+    for (uint32_t i = 0; i < TARE__STATE_COUNT && waits > 0; i++)
+        split.waits[i] = is_on(i) ? 0 : thread->state_ns[i] / waits;
+    if (!(waits > 0))
+        split.waits[TARE__STATE_OTHER] = 1;
+    split.counted = counted > 0;
+    if (!split.counted)
+        return split;
+    split.cpu = cpu / counted;
+    if (counted < on)
+        split.on = counted / on;
+    else if (waits > 0)
+        split.given = fmin((counted - on) / waits, 1);
+    return split;
+}
+
+void tare__analyze_sampled_times(const sampled_split *split, uint32_t state, double wall_ns, tare__state_times *add)
+{
+    if (!split->counted) {
+        add->ns[state] += wall_ns;
+        return;
+    }
+    double on = wall_ns * (is_on(state) ? split->on : split->given), waits = wall_ns - on;
+    add->ns[TARE__STATE_RUNNING] += on * split->cpu;
+    add->ns[TARE__STATE_RUNNABLE] += on * (1 - split->cpu);
+    if (!is_on(state))
+        add->ns[state] += waits;
+    for (uint32_t i = 0; i < TARE__STATE_COUNT && is_on(state); i++)
+        add->ns[i] += waits * split->waits[i];
+}
+
+double tare__analyze_active(const tare__state_times *of)
+{
+    return of->ns[TARE__STATE_RUNNING] + of->ns[TARE__STATE_RUNNABLE] + of->ns[TARE__STATE_GIL] +
+           of->ns[TARE__STATE_DISK];
+}
+
+/* ---- the leading thread ------------------------------------------------------------------------------------ */
+#define ONLY_WAITS 0.9 /* share of its time; then a thread that works … */
+#define WORKS      0.5 /* … for this share of that time leads instead */
+
+typedef struct candidate {
+    tare__sampled_thread_row *row;
+    uint64_t start_time;
+} candidate;
+
+/* The main thread of the first process; without main threads, the first thread with the longest time. */
+static bool is_before(const candidate *a, const candidate *b)
+{
+    if (a->row->main != b->row->main)
+        return a->row->main;
+    if (a->row->main && a->start_time != b->start_time)
+        return a->start_time < b->start_time;
+    if (!a->row->main && a->row->wall_ns != b->row->wall_ns)
+        return a->row->wall_ns > b->row->wall_ns;
+    return a->row->pid != b->row->pid ? a->row->pid < b->row->pid : a->row->tid < b->row->tid;
+}
+
+/* A launcher waits for processes, sleeping or not; a main thread may wait for threads of its process. Waiting for data
+ * from another process is part of the program: a loader's workers do not lead. */
+static double waits_for(const candidate *first, const candidate *other)
+{
+    const double *ns = first->row->of.ns;
+    bool same = first->row->pid == other->row->pid && first->start_time == other->start_time;
+    return ns[TARE__STATE_CHILD] + ns[TARE__STATE_SLEEP] + (same ? ns[TARE__STATE_LOCK] : 0);
+}
+
+static const candidate *find_leading(const candidate *list, size_t n)
+{
+    const candidate *first = NULL, *leading = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!first || is_before(&list[i], first))
+            first = &list[i];
+    leading = first;
+    for (size_t i = 0; i < n; i++) {
+        const candidate *other = &list[i];
+        double works = tare__analyze_active(&other->row->of);
+        if (waits_for(first, other) >= ONLY_WAITS * first->row->wall_ns && works >= WORKS * first->row->wall_ns &&
+            works > (leading == first ? 0 : tare__analyze_active(&leading->row->of)))
+            leading = other;
+    }
+    return leading;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------ */
+static uint32_t process_of(const tare__analysis *analysis, int64_t pid)
+{
+    for (size_t i = 0; i < analysis->n_processes; i++)
+        if (analysis->processes[i].pid == pid)
+            return (uint32_t)i;
+    return TARE__NO_ROW;
+}
+
+static bool fill(const work *work, const tare__analysis *analysis, uint32_t number, const sampled_thread *from,
+                 candidate *to)
+{
+    const tare__trace_thread *thread = tare__trace_thread_at(work->trace, number);
+    sampled_split split = tare__analyze_sampled_split(from);
+    bool named = thread && thread->name && thread->name[0];
+    *to->row = (tare__sampled_thread_row){
+        .pid = thread ? thread->pid : 0,
+        .tid = thread ? thread->tid : 0,
+        .name = named ? copied(analysis->arena, thread->name) : NULL,
+        .process = thread ? process_of(analysis, thread->pid) : TARE__NO_ROW,
+        .main = thread && thread->main,
+        .samples = from->samples,
+        .torn = from->torn,
+        .from_ns = tare__trace_ns(work->trace, from->first),
+        .to_ns = tare__trace_ns(work->trace, from->last),
+        .wall_ns = from->wall_ns,
+        .no_stack_ns = from->no_stack_ns,
+        .gc_ns = from->gc_ns,
+    };
+    for (uint32_t i = 0; i < TARE__STATE_COUNT; i++)
+        tare__analyze_sampled_times(&split, i, from->state_ns[i], &to->row->of);
+    to->row->active_ns = tare__analyze_active(&to->row->of);
+    to->start_time = thread ? thread->start_time : 0;
+    return !named || to->row->name;
+}
+
+typedef struct ordered {
+    tare__sampled_thread_row row;
+    uint32_t number;
+} ordered;
+
+static int by_activity(const void *a, const void *b)
+{
+    const ordered *left = a, *right = b;
+    if (left->row.leading != right->row.leading)
+        return left->row.leading ? -1 : 1;
+    if (left->row.active_ns != right->row.active_ns)
+        return left->row.active_ns > right->row.active_ns ? -1 : 1;
+    if (left->row.wall_ns != right->row.wall_ns)
+        return left->row.wall_ns > right->row.wall_ns ? -1 : 1;
+    return left->number < right->number ? -1 : left->number > right->number;
+}
+
+static void add_up(tare__analysis *analysis, const tare__sampled_thread_row *rows, size_t n)
+{
+    tare__stack_tree *tree = &analysis->stacks;
+    analysis->sampled_threads = rows;
+    analysis->n_sampled_threads = n;
+    tree->leading = n && rows[0].leading ? 0 : TARE__NO_ROW;
+    for (size_t i = 0; i < n; i++) {
+        tree->wall_ns += rows[i].wall_ns;
+        tree->active_ns += rows[i].active_ns;
+    }
+}
+
+int tare__analyze_sampled_threads(const work *work, sampled *sampled, tare__analysis *analysis)
+{
+    size_t n = 0, most = (size_t)sampled->n_threads + 1;
+    ordered *list = calloc(most, sizeof *list);
+    candidate *candidates = calloc(most, sizeof *candidates);
+    tare__sampled_thread_row *rows = tare__arena_alloc(analysis->arena, most * sizeof *rows);
+    bool made = list && candidates && rows;
+    for (uint32_t i = 1; i <= sampled->n_threads && made; i++) {
+        if (!sampled->threads[i].samples)
+            continue;
+        list[n].number = i;
+        candidates[n].row = &list[n].row;
+        made = fill(work, analysis, i, &sampled->threads[i], &candidates[n]);
+        n++;
+    }
+    const candidate *leading = made ? find_leading(candidates, n) : NULL;
+    if (leading) {
+        leading->row->leading = true;
+        leading->row->active_ns = leading->row->wall_ns;
+        qsort(list, n, sizeof *list, by_activity);
+    }
+    for (size_t i = 0; i < n && made; i++) {
+        rows[i] = list[i].row;
+        sampled->threads[list[i].number].row = (uint32_t)i;
+    }
+    if (made)
+        add_up(analysis, rows, n);
+    free(list);
+    free(candidates);
+    return made ? 0 : TARE_E_MEMORY;
+}
