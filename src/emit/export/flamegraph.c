@@ -15,7 +15,7 @@
 #define MARGIN    10
 #define INNER     (WIDTH - 2 * MARGIN)
 #define ROW       18
-#define CHARACTER 6.6 /* pixels, on average */
+#define CHARACTER 7.0 /* pixels, on average */
 #define LEAST     0.0001 /* of the whole: narrower boxes are not drawn */
 #define FILLS     8u  /* packages with a color of their own */
 #define FILL_REST 9u  /* any other */
@@ -130,8 +130,6 @@ static void name_box(drawing *to, const tare__flame_box *box)
     tare__text_clear(name);
     if (box->state != TARE__STATE_RUNNING)
         tare__text_string(name, tare__state_phrase(box->state));
-    else if (node->what == TARE__NODE_PROCESS)
-        tare__stack_process_name(to->analysis, node, name);
     else if (node->what == TARE__NODE_THREAD)
         tare__stack_thread_name(to->analysis, node, name);
     else
@@ -148,8 +146,8 @@ static void name_box(drawing *to, const tare__flame_box *box)
 static void put_share(drawing *to, const char *before, double ns)
 {
     char time[TARE__UNIT_BYTES], share[TARE__UNIT_BYTES];
-    tare__text_format(&to->out, "%s%s, %s", before, tare__unit_time(time, ns),
-                      tare__unit_percent(share, ns / to->flame.total_ns));
+    tare__text_format(&to->out, "%s%s, ", before, tare__unit_time(time, ns));
+    tare__escape_xml(&to->out, tare__unit_percent(share, ns / to->flame.total_ns)); /* "<0.1 %" */
 }
 
 static bool has_file(const tare__flame_box *box)
@@ -270,7 +268,9 @@ static void put_key(drawing *to, legend *at, unsigned y, const char *kind, const
                                 "<text class=\"key\" x=\"%u\" y=\"%u\">",
                       kind, left, top - 10, left + 16, top);
     tare__escape_xml(&to->out, shown);
-    tare__text_format(&to->out, " %s</text>\n", share);
+    tare__text_string(&to->out, " ");
+    tare__escape_xml(&to->out, share);
+    tare__text_string(&to->out, "</text>\n");
     at->x += wide;
 }
 

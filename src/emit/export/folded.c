@@ -39,9 +39,7 @@ static void put_node(folded *to, const tare__stack_node *node)
 {
     tare__text *name = &to->name;
     tare__text_clear(name);
-    if (node->what == TARE__NODE_PROCESS)
-        tare__stack_process_name(to->analysis, node, name);
-    else if (node->what == TARE__NODE_THREAD)
+    if (node->what == TARE__NODE_THREAD)
         tare__stack_thread_name(to->analysis, node, name);
     else
         tare__text_string(name, node->name);

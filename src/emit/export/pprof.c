@@ -139,11 +139,10 @@ static void put_label(pprof *to, const char *key, uint32_t text)
     tare__proto_message(&to->message, SAMPLE_LABEL, &to->part);
 }
 
-typedef void name_of(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out);
-static uint32_t named(pprof *to, name_of *write, const tare__stack_node *node)
+static uint32_t thread_of(pprof *to, const tare__stack_node *node)
 {
     tare__text_clear(&to->name);
-    write(to->analysis, node, &to->name);
+    tare__stack_thread_name(to->analysis, node, &to->name);
     return to->name.failed ? 0 : number_of(to, to->strings, to->name.data, to->name.length);
 }
 
@@ -159,8 +158,8 @@ static int visit(void *context, const tare__stack_node *const *chain, size_t n)
 {
     pprof *to = context;
     const tare__stack_node *node = chain[n - 1];
-    uint32_t process = named(to, tare__stack_process_name, chain[0]);
-    uint32_t thread = n > 1 ? named(to, tare__stack_thread_name, chain[1]) : 0;
+    uint32_t process = string_of(to, chain[0]->name);
+    uint32_t thread = n > 1 ? thread_of(to, chain[1]) : 0;
     tare__text_clear(&to->list);
     for (size_t i = n; i-- > 0;) { /* the innermost first */
         uint32_t location = to->location_of[chain[i] - to->analysis->stacks.nodes];
@@ -172,7 +171,8 @@ static int visit(void *context, const tare__stack_node *const *chain, size_t n)
         uint64_t whole = ns > 0 && ns < 9e18 ? (uint64_t)llround(ns) : 0;
         if (!whole)
             continue;
-        tare__proto_message(&to->message, SAMPLE_LOCATIONS, &to->list);
+        if (to->list.length)
+            tare__proto_message(&to->message, SAMPLE_LOCATIONS, &to->list);
         put_values(to, whole, state == TARE__STATE_RUNNING ? whole : 0);
         put_label(to, "process", process);
         put_label(to, "thread", thread);

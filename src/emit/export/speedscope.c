@@ -111,7 +111,7 @@ static void open_profile(speedscope *to, const tare__stack_node *process, const 
     tare__text *name = &to->name;
     close_profile(to);
     tare__text_clear(name);
-    tare__stack_process_name(analysis, process, name);
+    tare__text_string(name, process->name);
     if (thread != process) {
         tare__text_string(name, " · ");
         tare__stack_thread_name(analysis, thread, name);

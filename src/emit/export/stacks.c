@@ -41,22 +41,12 @@ static const tare__sampled_thread_row *thread_of(const tare__analysis *analysis,
     return node->thread < analysis->n_sampled_threads ? &analysis->sampled_threads[node->thread] : NULL;
 }
 
-/* A process has no number of its own; its threads do. */
-void tare__stack_process_name(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out)
-{
-    const tare__sampled_thread_row *thread = NULL;
-    for (uint32_t i = 1; i <= node->n_rows && !thread; i++)
-        thread = thread_of(analysis, node + i);
-    tare__text_string(out, node->name);
-    if (thread)
-        tare__text_format(out, " (%lld)", (long long)thread->pid);
-}
-
+/* Threads may have the same name, and often do. */
 void tare__stack_thread_name(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out)
 {
     const tare__sampled_thread_row *thread = thread_of(analysis, node);
     tare__text_string(out, node->name);
-    if (thread)
+    if (thread && thread->name)
         tare__text_format(out, " (%lld)", (long long)thread->tid);
 }
 

@@ -14,8 +14,7 @@ int tare__stacks_walk(const tare__analysis *analysis, tare__stack_visitor *visit
 /* TARE_E_INPUT with a message if there are no stacks. */
 int tare__stacks_require(const tare__analysis *analysis, tare__error *error);
 
-/* "train.py (4120)", and the thread's name with its number: unique in the run. */
-void tare__stack_process_name(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out);
+/* "MainThread (4120)": unique in the run, as the name of a process is. */
 void tare__stack_thread_name(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out);
 /* A file without the directory that every reader knows: that of the run, of packages or of the standard library. Part of
  * `file`. */

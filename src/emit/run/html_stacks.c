@@ -69,9 +69,7 @@ static void put_threads(packing *of)
         const tare__sampled_thread_row *thread =
             node->thread < analysis->n_sampled_threads ? &analysis->sampled_threads[node->thread] : NULL;
         tare__html_open_row(page);
-        tare__text_clear(&of->name);
-        tare__stack_process_name(analysis, process, &of->name);
-        tare__json_text(&page->json, of->name.data, of->name.length);
+        tare__json_string(&page->json, process->name);
         tare__json_unsigned(&page->json, (uint64_t)(process - of->tree->nodes));
         tare__text_clear(&of->name);
         tare__stack_thread_name(analysis, node, &of->name);

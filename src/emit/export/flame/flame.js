@@ -1,6 +1,6 @@
 // flame: zoom, search and keys of a flame graph in one SVG file. Without a script it is still a picture.
 (function() {
-  const root = document.documentElement, frames = document.getElementById("frames"), CHARACTER = 6.6;
+  const root = document.documentElement, frames = document.getElementById("frames"), CHARACTER = 7;
   const found = document.getElementById("found"), details = document.getElementById("details"),
         input = document.getElementById("search"), reset = document.getElementById("reset");
   // Boxes in the order of the file: a box comes before those that it calls.
