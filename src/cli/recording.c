@@ -19,8 +19,9 @@
 #define CARBON_MAX      10000.0 /* g/kWh: ten times the highest carbon intensity of any grid */
 
 /* In the order of their options. */
-static const char *const formats[TARE__RECORDING_VIEWS] = {"html", "json", TARE__VIEW_CSV, "chrome", "perfetto",
-                                                            TARE__VIEW_TENSORBOARD};
+static const char *const formats[TARE__RECORDING_VIEWS] = {
+    "html", "json", TARE__VIEW_CSV, "chrome", "perfetto", TARE__VIEW_TENSORBOARD, "flamegraph", "folded", "speedscope",
+    "pprof"};
 
 /* ---- options -------------------------------------------------------------------------------------- */
 static int take_interval(tare__cli_recording *recording, const char *argument, tare__error *error)

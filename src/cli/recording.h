@@ -31,9 +31,13 @@ enum {
     TARE__RECORDING_CSV,
     TARE__RECORDING_CHROME,
     TARE__RECORDING_PERFETTO,
-    TARE__RECORDING_TENSORBOARD
+    TARE__RECORDING_TENSORBOARD,
+    TARE__RECORDING_FLAMEGRAPH,
+    TARE__RECORDING_FOLDED,
+    TARE__RECORDING_SPEEDSCOPE,
+    TARE__RECORDING_PPROF
 };
-#define TARE__RECORDING_VIEWS 6
+#define TARE__RECORDING_VIEWS 10
 
 /* Rows of a command's option table. */
 #define TARE__RECORDING_OPTIONS                                                                                       \
@@ -49,6 +53,11 @@ enum {
          TARE__RECORDING_CHROME},                                                                                     \
         {"perfetto", 0, "FILE", "write a Perfetto trace (protobuf) for ui.perfetto.dev", TARE__RECORDING_PERFETTO},   \
         {"tensorboard", 0, "DIR", "write a TensorBoard profile to this directory", TARE__RECORDING_TENSORBOARD},      \
+        {"flamegraph", 0, "FILE", "write a flame graph of the stack samples (SVG)", TARE__RECORDING_FLAMEGRAPH},      \
+        {"folded", 0, "FILE", "write the stack samples as folded stacks for flamegraph.pl, inferno and speedscope",   \
+         TARE__RECORDING_FOLDED},                                                                                     \
+        {"speedscope", 0, "FILE", "write the stack samples (JSON) for speedscope.app", TARE__RECORDING_SPEEDSCOPE},   \
+        {"pprof", 0, "FILE", "write the stack samples (profile.proto, gzip) for pprof", TARE__RECORDING_PPROF},       \
         {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)", TARE__RECORDING_INTERVAL},      \
         {"disable", 0, "LIST", "samplers to disable, separated by commas: process, system, container, power, nvml",   \
          TARE__RECORDING_WITHOUT},                                                                                    \

@@ -22,7 +22,8 @@ enum {
     REPORT_CSV = REPORT_FORMAT + 5,
     REPORT_PARQUET,
     REPORT_TENSORBOARD,
-    REPORT_BY,
+    REPORT_FLAMEGRAPH, /* followed by the other formats of sampled stacks */
+    REPORT_BY = REPORT_FLAMEGRAPH + 4,
     REPORT_ALL,
     REPORT_RAW,
     REPORT_RULES,
@@ -32,6 +33,7 @@ enum {
 
 /* By key. */
 static const char *const formats[] = {"html", "json", "events", "chrome", "perfetto"};
+static const char *const stack_formats[] = {"flamegraph", "folded", "speedscope", "pprof"};
 
 static const tare__cli_option report_options[] = {
     {"html", 0, NULL, "write an interactive HTML report", REPORT_FORMAT},
@@ -42,6 +44,11 @@ static const tare__cli_option report_options[] = {
     {"perfetto", 0, NULL, "write a Perfetto trace (protobuf) for ui.perfetto.dev", REPORT_FORMAT + 4},
     {"tensorboard", 0, "DIR", "write a profile for TensorBoard and HolisticTraceAnalysis to this directory",
      REPORT_TENSORBOARD},
+    {"flamegraph", 0, "FILE", "write a flame graph of the stack samples (SVG)", REPORT_FLAMEGRAPH},
+    {"folded", 0, "FILE", "write the stack samples as folded stacks for flamegraph.pl, inferno and speedscope",
+     REPORT_FLAMEGRAPH + 1},
+    {"speedscope", 0, "FILE", "write the stack samples (JSON) for speedscope.app", REPORT_FLAMEGRAPH + 2},
+    {"pprof", 0, "FILE", "write the stack samples (profile.proto, gzip) for pprof", REPORT_FLAMEGRAPH + 3},
     {"events", 0, NULL, "print the raw event stream, one event per line", REPORT_FORMAT + 2},
     {"by", 0, "WHAT", "group the span tree by run (default), process or thread",
      REPORT_BY},
@@ -53,7 +60,8 @@ static const tare__cli_option report_options[] = {
 };
 
 typedef struct report_settings {
-    const char *format, *output, *folder, *rules_file;
+    const char *format, *output, *rules_file;
+    const char *place; /* file or folder that the option of the format names */
     char *default_output; /* default name of a page */
     tare__analyze_options analyze;
     tare__emit_options emit;
@@ -75,19 +83,23 @@ static int take_by(report_settings *settings, const char *what, tare__error *err
                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static int take_folder(report_settings *settings, const char *format, const char *argument, tare__error *error)
+static int take_placed(report_settings *settings, const char *format, const char *argument, tare__error *error)
 {
     int status = tare__cli_take_format(format, &settings->format, error);
-    return status ? status : tare__cli_take_text(format, argument, &settings->folder, error);
+    return status ? status : tare__cli_take_text(format, argument, &settings->place, error);
 }
 
 static int take_report_option(void *context, int key, const char *argument, tare__error *error)
 {
     report_settings *settings = context;
     switch (key) {
-    case REPORT_CSV: return take_folder(settings, TARE__VIEW_CSV, argument, error);
-    case REPORT_PARQUET: return take_folder(settings, PARQUET, argument, error);
-    case REPORT_TENSORBOARD: return take_folder(settings, TARE__VIEW_TENSORBOARD, argument, error);
+    case REPORT_CSV: return take_placed(settings, TARE__VIEW_CSV, argument, error);
+    case REPORT_PARQUET: return take_placed(settings, PARQUET, argument, error);
+    case REPORT_TENSORBOARD: return take_placed(settings, TARE__VIEW_TENSORBOARD, argument, error);
+    case REPORT_FLAMEGRAPH:
+    case REPORT_FLAMEGRAPH + 1:
+    case REPORT_FLAMEGRAPH + 2:
+    case REPORT_FLAMEGRAPH + 3: return take_placed(settings, stack_formats[key - REPORT_FLAMEGRAPH], argument, error);
     case REPORT_BY: return take_by(settings, argument, error);
     case REPORT_WIDTH: return tare__cli_take_width(argument, &settings->emit.width, error);
     case REPORT_ALL: settings->emit.all = true; return 0;
@@ -160,7 +172,7 @@ static int report(tare__trace *trace, report_settings *settings, tare__error *er
     bool unwritten = false;
     int status = tare__view_needs_tables(format) ? analyze(trace, settings, &analysis, error) : 0;
     if (!status)
-        status = tare__view_write(format, settings->folder ? settings->folder : settings->output, trace, analysis,
+        status = tare__view_write(format, settings->place ? settings->place : settings->output, trace, analysis,
                                   &settings->emit, &unwritten, error);
     tare__analysis_free(analysis);
     if (!status && settings->default_output)
@@ -177,10 +189,12 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
     if (status || words->help)
         return status;
     status = find_input(words, path, error);
-    if (!status && settings->output && settings->folder)
+    if (!status && settings->output && settings->place)
         return tare__fail(error, TARE_E_USAGE, "--%s and --output are mutually exclusive", settings->format);
-    if (!status && settings->output && tare__cli_same_file(*path, settings->output))
-        return tare__fail(error, TARE_E_USAGE, "--output is the trace itself; choose another file");
+    const char *output = settings->output ? settings->output : settings->place;
+    if (!status && output && tare__cli_same_file(*path, output))
+        return tare__fail(error, TARE_E_USAGE, "--%s is the trace itself; choose another file",
+                          settings->output ? "output" : settings->format);
     return status ? status : find_place(settings, *path, error);
 }
 
@@ -204,7 +218,7 @@ static int report_main(int argc, char **argv)
         return tare__cli_usage(ME, &error);
     }
     if (settings.format && strcmp(settings.format, PARQUET) == 0) {
-        tare__cli_parquet(settings.folder, path, settings.rules_file, &error);
+        tare__cli_parquet(settings.place, path, settings.rules_file, &error);
         tare__cli_say(ME, "%s", error.text);
         return TARE__EXIT_FAILED;
     }

@@ -192,6 +192,8 @@ static void put_box(drawing *to, const tare__flame_box *box, double x)
     double share = box->total_ns / to->flame.total_ns, pixels = share * INNER;
     unsigned y = box->depth * ROW;
     name_box(to, box);
+    if (to->out.failed)
+        return;
     tare__text_string(&to->out, "<g class=\"f\" role=\"button\" data-at=\"");
     put_number(&to->out, x * 100);
     tare__text_string(&to->out, " ");

@@ -3,6 +3,7 @@
  * Owned by the calling thread.
  * Must not know how the call tree was made. */
 #include <math.h>
+#include <string.h>
 
 #include "emit/flush.h"
 #include "stacks.h"
@@ -14,26 +15,6 @@ typedef struct folded {
     tare__error *error;
     tare__text out, line, name;
 } folded;
-
-/* One frame: a semicolon would begin another one, and control characters another line. */
-static void put_frame(folded *to, const tare__text *name)
-{
-    static const char replacement[] = "\xef\xbf\xbd";
-    to->line.failed |= name->failed;
-    for (size_t at = 0; at < name->length;) {
-        uint32_t code;
-        size_t length = tare__utf8_decode(name->data + at, name->length - at, &code);
-        if (length == 0)
-            tare__text_string(&to->line, replacement);
-        else if (code == ';')
-            tare__text_string(&to->line, ":");
-        else if (tare__utf8_control(code) || code == 0x2028 || code == 0x2029)
-            tare__text_string(&to->line, " ");
-        else
-            tare__text_append(&to->line, name->data + at, length);
-        at += length ? length : 1;
-    }
-}
 
 static void put_node(folded *to, const tare__stack_node *node)
 {
@@ -48,7 +29,10 @@ static void put_node(folded *to, const tare__stack_node *node)
     if (node->file && node->file[0] && node->line)
         tare__text_format(name, ":%u", node->line);
     tare__text_string(name, node->file && node->file[0] ? ")" : "");
-    put_frame(to, name);
+    for (char *at = name->data; at && (at = memchr(at, ';', name->length - (size_t)(at - name->data)));)
+        *at = ':'; /* a semicolon would begin another frame */
+    to->line.failed |= name->failed;
+    tare__stack_put_line(&to->line, name->data, name->length);
 }
 
 /* A line for each state: a frame says what is waited for. */

@@ -16,6 +16,7 @@
 enum {
     PROFILE_SAMPLE_TYPE = 1,
     PROFILE_SAMPLE = 2,
+    PROFILE_MAPPING = 3,
     PROFILE_LOCATION = 4,
     PROFILE_FUNCTION = 5,
     PROFILE_STRING = 6,
@@ -30,7 +31,13 @@ enum {
     SAMPLE_LABEL = 3,
     LABEL_KEY = 1,
     LABEL_TEXT = 2,
+    MAPPING_ID = 1,
+    MAPPING_FILE = 5,
+    MAPPING_HAS_FUNCTIONS = 7,
+    MAPPING_HAS_FILES = 8,
+    MAPPING_HAS_LINES = 9,
     LOCATION_ID = 1,
+    LOCATION_MAPPING = 2,
     LOCATION_LINE = 4,
     LINE_FUNCTION = 1,
     LINE_LINE = 2,
@@ -109,6 +116,7 @@ static uint32_t location_of(pprof *to, const tare__stack_node *node)
     if (at < known || to->failed)
         return at + 1;
     tare__proto_number(&to->message, LOCATION_ID, at + 1);
+    tare__proto_number(&to->message, LOCATION_MAPPING, 1);
     tare__text_clear(&to->part);
     tare__proto_number(&to->part, LINE_FUNCTION, key[0]);
     tare__proto_number(&to->part, LINE_LINE, key[1]);
@@ -190,18 +198,30 @@ static void put_type(pprof *to, const char *type)
     put_message(to, PROFILE_SAMPLE_TYPE);
 }
 
+/* One for all locations: without it pprof would look for symbols. */
+static void put_mapping(pprof *to, const char *command)
+{
+    tare__proto_number(&to->message, MAPPING_ID, 1);
+    tare__proto_number(&to->message, MAPPING_FILE, string_of(to, command));
+    tare__proto_number(&to->message, MAPPING_HAS_FUNCTIONS, 1);
+    tare__proto_number(&to->message, MAPPING_HAS_FILES, 1);
+    tare__proto_number(&to->message, MAPPING_HAS_LINES, 1);
+    put_message(to, PROFILE_MAPPING);
+}
+
 static void put_head(pprof *to)
 {
     const tare__run_table *run = &to->analysis->run;
     string_of(to, ""); /* number 0 */
     put_type(to, "wall");
     put_type(to, "cpu");
+    put_mapping(to, run->command && run->command[0] ? run->command : "unknown command");
     if (run->start_realtime_ns)
         tare__proto_number(&to->out, PROFILE_TIME_NS, run->start_realtime_ns);
     if (run->elapsed_ns > 0 && run->elapsed_ns < 9e18)
         tare__proto_number(&to->out, PROFILE_DURATION_NS, (uint64_t)llround(run->elapsed_ns));
-    if (run->command && run->command[0])
-        tare__proto_number(&to->out, PROFILE_COMMENT, string_of(to, run->command));
+    if (run->host && run->host[0])
+        tare__proto_number(&to->out, PROFILE_COMMENT, string_of(to, run->host));
     tare__proto_number(&to->out, PROFILE_DEFAULT_TYPE, string_of(to, "wall"));
 }
 
@@ -211,7 +231,9 @@ static int put_strings(pprof *to)
     for (uint32_t i = 0; i < tare__intern_count(to->strings) && !status; i++) {
         size_t length;
         const char *text = tare__intern_text(to->strings, i, &length);
-        tare__proto_text(&to->out, PROFILE_STRING, text, length);
+        tare__text_clear(&to->name); /* pprof prints names to terminals as they are */
+        tare__stack_put_line(&to->name, text, length);
+        tare__proto_message(&to->out, PROFILE_STRING, &to->name);
         status = hand_on(to, TARE__EMIT_PIECE);
     }
     return status;

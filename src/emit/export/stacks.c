@@ -10,7 +10,7 @@
 
 int tare__stacks_require(const tare__analysis *analysis, tare__error *error)
 {
-    return analysis->stacks.n ? 0 : tare__fail(error, TARE_E_INPUT, "the trace has no stack samples");
+    return analysis->stacks.n ? 0 : tare__fail(error, TARE_E_INPUT, "the trace has no stack samples: no Python process was sampled, or --no-stacks was used");
 }
 
 int tare__stacks_walk(const tare__analysis *analysis, tare__stack_visitor *visit, void *context, tare__error *error)
@@ -48,6 +48,20 @@ void tare__stack_thread_name(const tare__analysis *analysis, const tare__stack_n
     tare__text_string(out, node->name);
     if (thread && thread->name)
         tare__text_format(out, " (%lld)", (long long)thread->tid);
+}
+
+void tare__stack_put_line(tare__text *out, const char *text, size_t length)
+{
+    for (size_t at = 0, size; at < length; at += size ? size : 1) {
+        uint32_t code;
+        size = tare__utf8_decode(text + at, length - at, &code);
+        if (size == 0)
+            tare__text_string(out, "\xef\xbf\xbd");
+        else if (tare__utf8_control(code) || code == 0x2028 || code == 0x2029) /* separators of lines and paragraphs */
+            tare__text_string(out, " ");
+        else
+            tare__text_append(out, text + at, size);
+    }
 }
 
 /* Past "lib/python3.12/"; NULL: not in a standard library. */

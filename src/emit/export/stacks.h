@@ -16,6 +16,8 @@ int tare__stacks_require(const tare__analysis *analysis, tare__error *error);
 
 /* "MainThread (4120)": unique in the run, as the name of a process is. */
 void tare__stack_thread_name(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out);
+/* Appends a text of one line: control characters become spaces, bytes that are not UTF-8 U+FFFD. */
+void tare__stack_put_line(tare__text *out, const char *text, size_t length);
 /* A file without the directory that every reader knows: that of the run, of packages or of the standard library. Part of
  * `file`. */
 const char *tare__stack_file(const tare__analysis *analysis, const char *file);
