@@ -44,9 +44,9 @@ def test_folded_stacks_add_up():
     by_thread = collections.Counter()
     for stack, weight in stacks.items():
         by_thread[stack[:2]] += weight
-    assert by_thread == {("train.py (4120)", "MainThread (4120)"): 9_927_000,
+    assert by_thread == {("train.py (4120)", "MainThread (4120)"): 9_926_000,
                          ("train.py (4120)", "pin_memory (4127)"): 8_311_000,
-                         ("train.py (4133)", "MainThread (4134)"): 7_996_000 - 1_000}
+                         ("train.py (4133)", "MainThread (4134)"): 7_996_000}
     network = [(stack, weight) for stack, weight in stacks.items() if stack[-1] == "[waiting for the network]"]
     assert network == [(("train.py (4120)", "MainThread (4120)", "<module> (train.py:88)", "main (train.py:74)",
                          "upload (storage.py:31)", "Session.request (requests/sessions.py:589)",
