@@ -79,8 +79,8 @@ class Report:
     """The contents of a trace; returned by tare.open.
 
     Its tables are sequences of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, facts,
-    tracks, threads, processes, metrics, findings. run, tare, usage and phases are single rows; notes list
-    missing data. A figure that could not be measured is a tare.Missing with the reason.
+    tracks, threads, processes, metrics, findings; of sampled stacks: lines, functions, packages, sampled_threads,
+    stacks. run, tare, usage and phases are single rows; notes list missing data. A figure that could not be measured is a tare.Missing with the reason.
 
         >>> report = tare.report("train.tare")
         >>> for finding in report.findings:
@@ -106,6 +106,11 @@ class Report:
     threads: Table
     processes: Table
     metrics: Table
+    lines: Table
+    functions: Table
+    packages: Table
+    sampled_threads: Table
+    stacks: Table
     findings: Table
     groups: Table
 

@@ -238,6 +238,105 @@ static void check_usage(checked *c)
     check_positive(c, usage->energy_joules, "usage", "energy", "it");
 }
 
+/* ---- sampled stacks --------------------------------------------------------------------------------------------- */
+#define SLACK_SUM_NS 1e4 /* of sums of many rows */
+
+static double sum_of(const tare__state_times *of)
+{
+    double sum = 0;
+    for (size_t i = 0; i < TARE__STATE_COUNT; i++)
+        sum += of->ns[i];
+    return sum;
+}
+
+static bool same(double a, double b)
+{
+    return fits(a, b, SLACK_SUM_NS) && fits(b, a, SLACK_SUM_NS);
+}
+
+static void check_states(checked *c, const tare__state_times *of, double whole, const char *table, const char *name)
+{
+    for (size_t i = 0; i < TARE__STATE_COUNT; i++)
+        check_positive(c, of->ns[i], table, name, tare__state_word((uint32_t)i));
+    expect(c, same(sum_of(of), whole), "%s \"%.60s\": states add up to %.0f of %.0f", table, name, sum_of(of), whole);
+}
+
+static void check_sampled_threads(checked *c)
+{
+    const tare__analysis *of = c->of;
+    size_t leading = 0;
+    for (size_t i = 0; i < of->n_sampled_threads; i++) {
+        const tare__sampled_thread_row *row = &of->sampled_threads[i];
+        const char *name = row->name ? row->name : "";
+        check_states(c, &row->of, row->wall_ns, "sampled thread", name);
+        check_part(c, row->active_ns, row->wall_ns, "sampled thread", name, "active time exceeds its time");
+        check_part(c, row->no_stack_ns, row->wall_ns, "sampled thread", name, "time without a stack exceeds its time");
+        check_part(c, row->gc_ns, row->wall_ns, "sampled thread", name, "garbage collection exceeds its time");
+        expect(c, row->torn <= row->samples, "sampled thread \"%.60s\": more torn samples than samples", name);
+        leading += row->leading;
+    }
+    expect(c, leading <= 1, "sampled threads: %zu are leading", leading);
+}
+
+/* Self times of functions, at most; without the time of cut rows, of lines and packages. */
+static void check_sampled_rows(checked *c)
+{
+    const tare__analysis *of = c->of;
+    double functions = 0, lines = 0, own = 0, packages = 0, wall = of->stacks.wall_ns;
+    for (size_t i = 0; i < of->n_functions; i++) {
+        const tare__function_row *row = &of->functions[i];
+        check_states(c, &row->of, row->self_ns, "function", row->function);
+        check_part(c, row->self_ns, row->total_ns, "function", row->function, "self time exceeds the total");
+        check_part(c, row->total_ns, wall, "function", row->function, "its total exceeds the time of all threads");
+        check_share(c, row->self_share, "function", row->function, "its share");
+        check_share(c, row->total_share, "function", row->function, "its share of the total");
+        functions += row->self_ns;
+    }
+    for (size_t i = 0; i < of->n_lines; i++) {
+        const tare__line_row *row = &of->lines[i];
+        double time = row->own ? row->own_ns : row->self_ns;
+        check_states(c, &row->of, time, "line", row->function);
+        check_part(c, row->self_ns, row->own_ns, "line", row->function, "self time exceeds that of own code");
+        check_part(c, time, row->total_ns, "line", row->function, "its time exceeds the total");
+        check_part(c, row->main_ns, time, "line", row->function, "time of the leading thread exceeds its time");
+        check_share(c, row->share, "line", row->function, "its share");
+        check_share(c, row->main_share, "line", row->function, "its share of the leading thread");
+        lines += row->self_ns;
+        own += row->own ? row->own_ns : 0;
+    }
+    for (size_t i = 0; i < of->n_packages; i++) {
+        const tare__package_row *row = &of->packages[i];
+        check_states(c, &row->of, row->self_ns, "package", row->package);
+        check_part(c, row->self_ns, row->total_ns, "package", row->package, "self time exceeds the total");
+        check_share(c, row->share, "package", row->package, "its share");
+        check_share(c, row->main_share, "package", row->package, "its share of the leading thread");
+        packages += row->self_ns;
+    }
+    expect(c, same(functions, wall), "functions: self times add up to %.0f of %.0f", functions, wall);
+    expect(c, fits(lines, wall, SLACK_SUM_NS) && fits(own, wall, SLACK_SUM_NS),
+           "lines: times add up to %.0f and %.0f of %.0f", lines, own, wall);
+    expect(c, fits(packages, wall, SLACK_SUM_NS), "packages: self times add up to %.0f of %.0f", packages, wall);
+}
+
+static void check_stack_tree(checked *c)
+{
+    const tare__stack_tree *tree = &c->of->stacks;
+    double self = 0;
+    for (size_t i = 0; i < tree->n; i++) {
+        const tare__stack_node *row = &tree->nodes[i];
+        double children = row->self_ns;
+        for (size_t k = i + 1; k < i + 1 + row->n_rows && k < tree->n; k += 1 + tree->nodes[k].n_rows)
+            children += tree->nodes[k].total_ns;
+        check_states(c, &row->of, row->self_ns, "stack", row->name);
+        check_part(c, row->total_cpu_ns, row->total_ns, "stack", row->name, "CPU time exceeds the total");
+        check_part(c, row->active_ns, row->total_ns, "stack", row->name, "active time exceeds the total");
+        expect(c, same(children, row->total_ns), "stack \"%.60s\": self and callees add up to %.0f of %.0f", row->name,
+               children, row->total_ns);
+        self += row->self_ns;
+    }
+    expect(c, !tree->n || same(self, tree->wall_ns), "stacks: self times add up to %.0f of %.0f", self, tree->wall_ns);
+}
+
 static void check_findings(checked *c)
 {
     for (size_t i = 0; i < c->of->n_findings; i++) {
@@ -265,5 +364,8 @@ void tare__analyze_consistent(const tare__analysis *analysis, tare__contradictio
     check_values(&c);
     check_metrics(&c);
     check_usage(&c);
+    check_sampled_threads(&c);
+    check_sampled_rows(&c);
+    check_stack_tree(&c);
     check_findings(&c);
 }

@@ -101,8 +101,8 @@ typedef enum tare__stack_node_kind {
     TARE__NODE_NO_STACK     /* samples of a thread without a stack: "(no stack)" */
 } tare__stack_node_kind;
 
-/* Depth first, siblings by total descending, merged ones last: the first child of node i is i + 1 if n_rows > 0, the next
- * sibling of node i is i + 1 + n_rows. */
+/* Depth first; processes and threads in the order of sampled_threads, frames by total descending, merged ones last. The
+ * first child of node i is i + 1 if n_rows > 0, its next sibling is i + 1 + n_rows. */
 typedef struct tare__stack_node {
     tare__stack_node_kind what;
     const char *name;      /* function, thread or process; never NULL */

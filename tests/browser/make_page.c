@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../unit/emit_sample.h"
-#include "../unit/emit_stacks.h"
+#include "../unit/emit_stack_tree.h"
 #include "emit/run/html.h"
 
 #define BOXES_MOST 120000

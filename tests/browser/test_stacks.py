@@ -1,4 +1,4 @@
-"""Flame graphs of sampled stacks in Chromium: in the page, and as an SVG file. Figures are of tests/unit/emit_stacks.h."""
+"""Flame graphs of sampled stacks in Chromium: in the page, and as an SVG file. Figures are of tests/unit/emit_stack_tree.h."""
 import re
 
 import pytest

@@ -49,7 +49,7 @@ def test_the_schema_of_a_real_trace_is_the_golden_one(recorded):
 def test_schema_and_run(recorded):
     bench, trace = recorded
     report = bench.json(trace)
-    assert report["schema"] == {"name": "tare-report", "version": 1, "minor": 6}
+    assert report["schema"] == {"name": "tare-report", "version": 1, "minor": 7}
     run = report["run"]
     assert run["finished"] and not run["salvaged"] and run["exit_status"] == 0 and run["signal"] is None
     assert run["arguments"][1:] == ["all", "120"] and run["directory"] == str(bench.folder)

@@ -1,4 +1,4 @@
-"""`--folded`, `--speedscope` and `--pprof`, written from a call tree made by hand (tests/unit/emit_stacks.h).
+"""`--folded`, `--speedscope` and `--pprof`, written from a call tree made by hand (tests/unit/emit_stack_tree.h).
 
 pprof's profile is read with Google's protobuf library and a description of profile.proto written for this test; where
 pprof itself is installed it reads the file, too. What speedscope requires of a file is checked as its schema has it.
@@ -17,7 +17,7 @@ from conftest import BUILD, PATIENCE, VICTIMS
 
 MAKE = BUILD / "tests" / "browser" / "make_page"
 ATTACK = "</script>]]></svg><img src=x onerror=alert(1)>"
-# Of the tree in emit_stacks.h, in seconds.
+# Of the tree in emit_stack_tree.h, in seconds.
 WALL, CPU, THREADS = 26.233, 13.133, 3
 STATES = {"running": 13.133, "lock": 8.1, "pipe": 3.48, "disk": 0.62, "network": 0.52, "gpu": 0.19, "gil": 0.095,
           "runnable": 0.095}

@@ -15,7 +15,7 @@
 #include "tare.h"
 
 /* ---- a folder in memory ------------------------------------------------------------------------------------ */
-#define FILES_MAX 32
+#define FILES_MAX 64
 typedef struct folder {
     struct {
         char name[64];

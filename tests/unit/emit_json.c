@@ -179,7 +179,7 @@ static void promised_keys_are_there(void **state)
 {
     (void)state;
     static const char *const keys[] = {
-        "{\"schema\":{\"name\":\"tare-report\",\"version\":1,\"minor\":6}",
+        "{\"schema\":{\"name\":\"tare-report\",\"version\":1,\"minor\":7}",
         "\"run\":{\"command\":\"./train --epochs 3\"",
         "\"arguments\":[\"./train\",\"--epochs\",\"3\"]",
         "\"exit_status\":0",

@@ -117,7 +117,7 @@ tare__metric_unit tare__schema_unit(const tare__schema_column *column, const voi
 /* ---- tables ------------------------------------------------------------------------------------ */
 #define LIST(name) &tare__table_##name,
 static const tare__table *const report_tables[] = {TARE__REPORT_TABLES(LIST)};
-const tare__document tare__document_report = {"tare-report", 1, 6, report_tables, TARE__COUNT_OF(report_tables)};
+const tare__document tare__document_report = {"tare-report", 1, 7, report_tables, TARE__COUNT_OF(report_tables)};
 
 const tare__table *tare__schema_table(size_t index)
 {

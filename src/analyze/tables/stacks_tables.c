@@ -302,6 +302,7 @@ static int line_order(const void *a, const void *b)
 {
     const tare__line_row *x = a, *y = b;
     int order = descending(x->active_ns, y->active_ns);
+    order = order ? order : (int)y->own - (int)x->own;
     order = order ? order : descending(x->main_ns, y->main_ns);
     order = order ? order : descending(x->self_ns, y->self_ns);
     order = order ? order : descending(x->total_ns, y->total_ns);
@@ -345,6 +346,14 @@ static size_t cut_lines(size_t n)
     return n < LINES_MAX ? n : LINES_MAX;
 }
 
+/* Libraries that always count as their caller are last. */
+static size_t used_packages(const tare__package_row *rows, size_t n)
+{
+    while (n > 0 && !rows[n - 1].samples && !(rows[n - 1].total_ns > 0))
+        n--;
+    return n;
+}
+
 static void sort_rows(tables *to, tare__analysis *analysis)
 {
     const sampled_nodes *from = to->from;
@@ -362,7 +371,7 @@ static void sort_rows(tables *to, tare__analysis *analysis)
     analysis->lines = to->lines;
     analysis->n_lines = cut_lines(from->n_lines);
     analysis->packages = to->packages;
-    analysis->n_packages = from->n_packages;
+    analysis->n_packages = used_packages(to->packages, from->n_packages);
 }
 
 static bool allocate(tables *to, tare__arena *arena)

@@ -10,6 +10,9 @@
 void tare__part_usage(tare__page *page, const tare__analysis *analysis);
 /* Findings, worst first. */
 void tare__part_findings(tare__page *page, const tare__analysis *analysis);
+/* By sampled stacks: lines of the leading thread and packages; functions of all threads. */
+void tare__part_hot_lines(tare__page *page, const tare__analysis *analysis);
+void tare__part_hot_functions(tare__page *page, const tare__analysis *analysis);
 /* Processes as sampled, with the CPU time of their threads. */
 void tare__part_sampled(tare__page *page, const tare__analysis *analysis);
 /* Sets the columns of names, the same for all tables; returns the columns of the tree's bars. */

@@ -296,6 +296,8 @@ static const struct {
     {tare__part_usage, ALWAYS, NULL},
     {tare__part_findings, FINDINGS, NULL},
     {tare__part_steps, STEPS, NULL},
+    {tare__part_hot_lines, TREE, "hot lines"},
+    {tare__part_hot_functions, TREE, "functions by CPU time"},
     {tare__part_operators, TREE, "operators"},
     {tare__part_modules, TREE, "modules"},
     {tare__part_roofline, TREE, "FLOP/s of operators"},

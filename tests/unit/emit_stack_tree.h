@@ -1,7 +1,7 @@
 /* A call tree as an analysis would make it: a training with data loader workers, and one whose every name attacks.
  * One thread. Included after emit_sample.h. */
-#ifndef TARE_TEST_EMIT_STACKS_H
-#define TARE_TEST_EMIT_STACKS_H
+#ifndef TARE_TEST_EMIT_STACK_TREE_H
+#define TARE_TEST_EMIT_STACK_TREE_H
 
 #include <string.h>
 

@@ -1,0 +1,335 @@
+/* text_stacks: where the time goes by sampled stacks: hot lines of the thread that leads, functions by CPU time of all
+ * threads, packages.
+ * Owned by the calling thread.
+ * Must not know how the rows were made. */
+#include "parts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW_LINES     8
+#define FEW_FUNCTIONS 5
+#define FEW_AMONG     4    /* where other tables say more */
+#define FEW_PACKAGES  6
+#define CUT           0.005 /* share of a row that is too small to be shown */
+#define TOLD          0.1  /* share of a line that is worth a sentence */
+#define OWN_CODE      0.05 /* below this share of own code, all lines are shown */
+#define OTHERS_WORK   0.1  /* share of the CPU time in other threads from which their functions are shown */
+#define NAME_BYTES    1024
+#define STATE_COLUMNS 11u
+
+/* ---- words ----------------------------------------------------------------------------------------------- */
+/* Below the working directory, or without directories. */
+static const char *short_file(const tare__analysis *analysis, const char *file)
+{
+    const char *directory = analysis->run.directory, *slash;
+    size_t n = directory ? strlen(directory) : 0;
+    if (!file)
+        return "?";
+    if (n > 1 && strncmp(file, directory, n) == 0 && file[n] == '/' && !strstr(file, "/site-packages/"))
+        return file + n + 1;
+    slash = strrchr(file, '/');
+    return slash ? slash + 1 : file;
+}
+
+static void put_place(char *out, size_t bytes, const tare__analysis *analysis, const char *file, uint32_t line)
+{
+    if (line)
+        snprintf(out, bytes, "%.400s:%" PRIu32, short_file(analysis, file), line);
+    else
+        snprintf(out, bytes, "%.400s", short_file(analysis, file));
+}
+
+static bool is_too_long(const tare__page *page, const char *name)
+{
+    return tare__text_columns(name, strlen(name)) >= page->name_columns;
+}
+
+static const char *base_name(const char *place)
+{
+    const char *slash = strrchr(place, '/');
+    return slash ? slash + 1 : place;
+}
+
+/* A package's __init__.py with its folder. */
+static const char *module_file(const char *file)
+{
+    const char *from = base_name(file);
+    if (strcmp(from, "__init__.py") != 0 || from == file)
+        return from;
+    for (from--; from > file && from[-1] != '/';)
+        from--;
+    return from;
+}
+
+/* Where most of a line's time is spent; NULL: in the line itself. The code of a module has no name: its file says more. */
+static const char *inner_of(char out[NAME_BYTES], const tare__line_row *row)
+{
+    if (!row->inner || !(row->inner_ns >= 0.5 * row->own_ns))
+        return NULL;
+    bool module = strcmp(row->inner, "<module>") == 0 && row->inner_file;
+    snprintf(out, NAME_BYTES, "%.300s", module ? module_file(row->inner_file) : row->inner);
+    return out;
+}
+
+static const char *state_word(uint32_t state)
+{
+    return state == TARE__STATE_GIL ? "GIL" : state == TARE__STATE_GPU ? "GPU" : state == TARE__STATE_RUNNABLE ? "CPU wait"
+           : state == TARE__STATE_SLEEP ? "sleeping" : tare__state_word(state);
+}
+
+static uint32_t longest_state(const tare__state_times *of)
+{
+    uint32_t most = TARE__STATE_RUNNING;
+    for (uint32_t i = 0; i < TARE__STATE_COUNT; i++)
+        most = of->ns[i] > of->ns[most] ? i : most;
+    return most;
+}
+
+static const char *thread_name(char out[NAME_BYTES], const tare__sampled_thread_row *thread)
+{
+    if (thread->name)
+        snprintf(out, NAME_BYTES, "%.60s", thread->name);
+    else
+        snprintf(out, NAME_BYTES, "%s %" PRId64, thread->main ? "the main thread" : "thread", thread->tid);
+    return out;
+}
+
+/* ---- lines of the leading thread ---------------------------------------------------------------------------- */
+typedef struct hot {
+    const tare__analysis *of;
+    const tare__sampled_thread_row *thread;
+    const tare__line_row **rows; /* by time of the thread descending */
+    size_t n, large;             /* large: those worth a line */
+    bool own;                    /* only lines of own code */
+} hot;
+
+static int by_main(const void *a, const void *b)
+{
+    const tare__line_row *x = *(const tare__line_row *const *)a, *y = *(const tare__line_row *const *)b;
+    if (x->main_ns != y->main_ns)
+        return x->main_ns > y->main_ns ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* False: out of memory. */
+static bool find_hot(hot *hot)
+{
+    const tare__analysis *of = hot->of;
+    double own_ns = 0;
+    hot->rows = calloc(of->n_lines + 1, sizeof *hot->rows);
+    if (!hot->rows)
+        return false;
+    for (size_t i = 0; i < of->n_lines; i++)
+        own_ns += of->lines[i].own ? of->lines[i].main_ns : 0;
+    hot->own = own_ns >= OWN_CODE * hot->thread->wall_ns;
+    for (size_t i = 0; i < of->n_lines; i++)
+        if (of->lines[i].main_ns > 0 && (of->lines[i].own || !hot->own))
+            hot->rows[hot->n++] = &of->lines[i];
+    if (hot->n)
+        qsort(hot->rows, hot->n, sizeof *hot->rows, by_main);
+    while (hot->large < hot->n && hot->rows[hot->large]->main_share >= CUT)
+        hot->large++;
+    return true;
+}
+
+/* "62.0 % of the wall time of MainThread (6.20 s of 10.0 s) is get at fetch.py:31, waiting for the network in …" */
+static void put_sentence(tare__page *page, const hot *hot)
+{
+    const tare__line_row *row = hot->rows[0];
+    uint32_t state = longest_state(&row->main);
+    char share[TARE__UNIT_BYTES], time[TARE__UNIT_BYTES], all[TARE__UNIT_BYTES], part[TARE__UNIT_BYTES];
+    char thread[NAME_BYTES], place[NAME_BYTES], inner[NAME_BYTES];
+    tare__text words = {0};
+    if (!(row->main_share >= TOLD))
+        return;
+    put_place(place, sizeof place, hot->of, row->file, row->line);
+    tare__text_format(&words, "%s of the wall time of %s (%s of %s) is %.200s at %s, ",
+                      tare__unit_percent(share, row->main_share), thread_name(thread, hot->thread),
+                      tare__unit_time(time, row->main_ns), tare__unit_time(all, hot->thread->wall_ns), row->function,
+                      place);
+    if (row->main.ns[state] < 0.9 * row->main_ns)
+        tare__text_format(&words, "%s of it ", tare__unit_percent(part, row->main.ns[state] / row->main_ns));
+    tare__text_string(&words, tare__state_phrase(state));
+    if (inner_of(inner, row))
+        tare__text_format(&words, " in %.200s", inner);
+    if (words.failed)
+        page->out->failed = true;
+    else
+        tare__page_sentence_in(page, 0, words.data, 2);
+    tare__page_line_end(page);
+    tare__text_free(&words);
+}
+
+/* What does not fit is dropped, the least important first: the function, directories. */
+static void put_line_name(const tare__page *page, const hot *hot, const tare__line_row *row, char name[3 * NAME_BYTES])
+{
+    char place[NAME_BYTES], inner[NAME_BYTES];
+    bool calls = inner_of(inner, row);
+    put_place(place, sizeof place, hot->of, row->file, row->line);
+    const char *const places[] = {place, place, base_name(place), base_name(place)};
+    for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
+        bool function = !(i % 2) || !calls;
+        snprintf(name, 3 * (size_t)NAME_BYTES, "%s%s%.300s%s%s", places[i], function ? " " : "",
+                 function ? row->function : "", calls ? " → " : "", calls ? inner : "");
+        if (!is_too_long(page, name))
+            return;
+    }
+}
+
+static void put_line(tare__page *page, const hot *hot, const tare__line_row *row)
+{
+    char name[3 * NAME_BYTES], cell[TARE__UNIT_BYTES];
+    put_line_name(page, hot, row, name);
+    tare__page_name(page, 0, name, 0);
+    tare__page_pad(page);
+    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, row->main_share));
+    tare__page_cell(page, TARE__PAGE_CELL,
+                    tare__unit_percent(cell, row->main.ns[TARE__STATE_RUNNING] / hot->thread->wall_ns));
+    tare__text_format(page->out, "  %s", state_word(longest_state(&row->main)));
+    tare__page_line_end(page);
+}
+
+static void put_lines(tare__page *page, const hot *hot, size_t few)
+{
+    char thread[NAME_BYTES], title[2 * NAME_BYTES];
+    size_t n = page->options->all ? hot->n : hot->large, shown = tare__page_rows(page, n, few);
+    unsigned kept = page->name_columns;
+    snprintf(title, sizeof title, "Hot lines%s, %s", hot->own ? "" : " of libraries", thread_name(thread, hot->thread));
+    page->name_columns = page->options->width - 2 * TARE__PAGE_CELL - STATE_COLUMNS;
+    tare__page_heading(page, title);
+    tare__page_style_on(page, TARE__PAGE_FAINT);
+    tare__page_cell(page, TARE__PAGE_CELL, "wall");
+    tare__page_cell(page, TARE__PAGE_CELL, "CPU");
+    tare__text_string(page->out, "  mostly");
+    tare__page_style_off(page);
+    tare__page_line_end(page);
+    for (size_t i = 0; i < shown; i++)
+        put_line(page, hot, hot->rows[i]);
+    tare__page_more(page, n - shown, "lines");
+    page->name_columns = kept;
+}
+
+/* ---- packages ------------------------------------------------------------------------------------------------- */
+static int package_by_main(const void *a, const void *b)
+{
+    const tare__package_row *x = *(const tare__package_row *const *)a, *y = *(const tare__package_row *const *)b;
+    if (x->main_ns != y->main_ns)
+        return x->main_ns > y->main_ns ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static void put_packages(tare__page *page, const tare__analysis *analysis)
+{
+    const tare__package_row **rows = calloc(analysis->n_packages + 1, sizeof *rows);
+    tare__text words = {0};
+    char share[TARE__UNIT_BYTES];
+    size_t n = 0;
+    for (size_t i = 0; rows && i < analysis->n_packages; i++)
+        if (analysis->packages[i].main_share >= CUT)
+            rows[n++] = &analysis->packages[i];
+    if (n)
+        qsort(rows, n, sizeof *rows, package_by_main);
+    size_t shown = tare__page_rows(page, n, FEW_PACKAGES);
+    for (size_t i = 0; i < shown; i++)
+        tare__text_format(&words, "%s%.60s %s", i ? ", " : "packages: ", rows[i]->package,
+                          tare__unit_percent(share, rows[i]->main_share));
+    if (n > 0 && !words.failed) {
+        tare__page_sentence_in(page, 10, words.data, page->options->all ? TARE__PAGE_ENDLESS : 2);
+        tare__page_line_end(page);
+    }
+    page->out->failed = page->out->failed || words.failed || !rows;
+    tare__text_free(&words);
+    free(rows);
+}
+
+/* ---- functions by CPU time of all threads ------------------------------------------------------------------------ */
+static int by_cpu(const void *a, const void *b)
+{
+    const tare__function_row *x = *(const tare__function_row *const *)a, *y = *(const tare__function_row *const *)b;
+    if (x->of.ns[TARE__STATE_RUNNING] != y->of.ns[TARE__STATE_RUNNING])
+        return x->of.ns[TARE__STATE_RUNNING] > y->of.ns[TARE__STATE_RUNNING] ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static void put_function(tare__page *page, const tare__analysis *analysis, const tare__function_row *row, double all_ns)
+{
+    char place[NAME_BYTES] = "", name[2 * NAME_BYTES], cell[TARE__UNIT_BYTES];
+    if (row->file)
+        put_place(place, sizeof place, analysis, row->file, row->line);
+    snprintf(name, sizeof name, "%.300s%s%s", row->function, row->file ? " " : "", place);
+    if (is_too_long(page, name))
+        snprintf(name, sizeof name, "%.300s %s", row->function, base_name(place));
+    tare__page_name(page, 0, name, 0);
+    tare__page_pad(page);
+    tare__page_time(page, row->of.ns[TARE__STATE_RUNNING]);
+    tare__page_cell(page, TARE__PAGE_CELL, tare__unit_percent(cell, row->of.ns[TARE__STATE_RUNNING] / all_ns));
+    tare__page_time(page, row->self_ns);
+    tare__page_time(page, row->total_ns);
+    tare__page_line_end(page);
+}
+
+static void put_functions(tare__page *page, const tare__analysis *analysis, double all_ns, size_t few)
+{
+    const tare__function_row **rows = calloc(analysis->n_functions + 1, sizeof *rows);
+    size_t n = 0;
+    unsigned kept = page->name_columns;
+    for (size_t i = 0; rows && i < analysis->n_functions; i++)
+        if (analysis->functions[i].of.ns[TARE__STATE_RUNNING] >= (page->options->all ? 0 : CUT) * all_ns)
+            rows[n++] = &analysis->functions[i];
+    page->out->failed = page->out->failed || !rows;
+    if (n) {
+        static const char *const titles[] = {"CPU", "share", "self", "total"};
+        qsort(rows, n, sizeof *rows, by_cpu);
+        page->name_columns = page->options->width - (unsigned)TARE__COUNT_OF(titles) * TARE__PAGE_CELL;
+        tare__page_heading(page, "Functions by CPU time, all threads");
+        tare__page_style_on(page, TARE__PAGE_FAINT);
+        for (size_t i = 0; i < TARE__COUNT_OF(titles); i++)
+            tare__page_cell(page, TARE__PAGE_CELL, titles[i]);
+        tare__page_style_off(page);
+        tare__page_line_end(page);
+    }
+    size_t shown = tare__page_rows(page, n, few);
+    for (size_t i = 0; i < shown; i++)
+        put_function(page, analysis, rows[i], all_ns);
+    tare__page_more(page, n - shown, "functions");
+    page->name_columns = kept;
+    free(rows);
+}
+
+/* ---- parts ---------------------------------------------------------------------------------------------------- */
+static bool is_detailed(const tare__analysis *analysis)
+{
+    return analysis->n_operators > 0 || analysis->n_spans > 0;
+}
+
+void tare__part_hot_lines(tare__page *page, const tare__analysis *analysis)
+{
+    hot hot = {.of = analysis};
+    if (analysis->stacks.leading >= analysis->n_sampled_threads)
+        return;
+    hot.thread = &analysis->sampled_threads[analysis->stacks.leading];
+    if (!find_hot(&hot))
+        page->out->failed = true;
+    else if (hot.large > 0) {
+        put_lines(page, &hot, is_detailed(analysis) ? FEW_AMONG : FEW_LINES);
+        put_packages(page, analysis);
+        put_sentence(page, &hot);
+    }
+    free(hot.rows);
+}
+
+void tare__part_hot_functions(tare__page *page, const tare__analysis *analysis)
+{
+    double all_ns = 0, others_ns = 0;
+    for (size_t i = 0; i < analysis->n_sampled_threads; i++) {
+        const tare__sampled_thread_row *row = &analysis->sampled_threads[i];
+        all_ns += row->of.ns[TARE__STATE_RUNNING];
+        others_ns += row->leading ? 0 : row->of.ns[TARE__STATE_RUNNING];
+    }
+    if (all_ns > 0 && (others_ns >= OTHERS_WORK * all_ns || page->options->all))
+        put_functions(page, analysis, all_ns, is_detailed(analysis) ? FEW_AMONG : FEW_FUNCTIONS);
+}
