@@ -153,7 +153,7 @@ static void write_views(const tare__cli_recording *recording, const char *me, ta
                         const tare__analysis *analysis)
 {
     for (int i = 0; i < TARE__RECORDING_VIEWS; i++) {
-        tare__emit_options options = {0};
+        tare__emit_options options = {.source = true};
         tare__error error = {""};
         bool unwritten;
         if (recording->views[i] && tare__view_write(formats[i], recording->views[i], trace, analysis, &options,

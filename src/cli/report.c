@@ -26,6 +26,7 @@ enum {
     REPORT_BY = REPORT_FLAMEGRAPH + 4,
     REPORT_ALL,
     REPORT_RAW,
+    REPORT_SOURCE,
     REPORT_RULES,
     REPORT_OUTPUT,
     REPORT_WIDTH
@@ -54,6 +55,8 @@ static const tare__cli_option report_options[] = {
      REPORT_BY},
     {"all", 0, NULL, "show every row; truncate nothing", REPORT_ALL},
     {"raw", 0, NULL, "show self times as measured, without subtracting overhead", REPORT_RAW},
+    {"source", 0, NULL, "show the code of the hottest lines in the HTML report (your own .py files only)",
+     REPORT_SOURCE},
     {"rules", 0, "FILE", "add findings from user-defined rules", REPORT_RULES},
     {"output", 'o', "FILE", "output file (written atomically)", REPORT_OUTPUT},
     {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", REPORT_WIDTH},
@@ -104,6 +107,7 @@ static int take_report_option(void *context, int key, const char *argument, tare
     case REPORT_WIDTH: return tare__cli_take_width(argument, &settings->emit.width, error);
     case REPORT_ALL: settings->emit.all = true; return 0;
     case REPORT_RAW: settings->emit.raw = true; return 0;
+    case REPORT_SOURCE: settings->emit.source = true; return 0;
     case REPORT_RULES: return tare__cli_take_text("rules", argument, &settings->rules_file, error);
     case REPORT_OUTPUT: return tare__cli_take_text("output", argument, &settings->output, error);
     default: return tare__cli_take_format(formats[key - REPORT_FORMAT], &settings->format, error);
@@ -191,7 +195,12 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
     status = find_input(words, path, error);
     if (!status && settings->output && settings->place)
         return tare__fail(error, TARE_E_USAGE, "--%s and --output are mutually exclusive", settings->format);
-    const char *output = settings->output ? settings->output : settings->place;
+    if (!status && settings->emit.source && (!settings->format || strcmp(settings->format, "html") != 0))
+        return tare__fail(error, TARE_E_USAGE, "--source requires --html");
+    bool is_file = false;
+    for (size_t i = 0; i < TARE__COUNT_OF(stack_formats) && settings->place; i++)
+        is_file = is_file || strcmp(settings->format, stack_formats[i]) == 0;
+    const char *output = settings->output ? settings->output : is_file ? settings->place : NULL;
     if (!status && output && tare__cli_same_file(*path, output))
         return tare__fail(error, TARE_E_USAGE, "--%s is the trace itself; choose another file",
                           settings->output ? "output" : settings->format);

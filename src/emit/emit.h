@@ -23,6 +23,7 @@ typedef struct tare__emit_options {
     bool all;    /* merge and omit nothing */
     bool raw;    /* show self times as measured, without subtracting the recorder's overhead */
     bool pretty; /* JSON: indented */
+    bool source; /* a page shows the code of the hottest lines */
     const char *trace; /* its name, for the suggested commands; NULL: suggest none */
 } tare__emit_options;
 
@@ -42,7 +43,11 @@ typedef struct tare__emit_input {
     const tare__analysis *analysis;
     struct tare__trace *trace;
     const tare__timeline *timeline;
+    const char *const *sources; /* code of the first n_sources of analysis->lines; NULL: not known */
+    size_t n_sources;
 } tare__emit_input;
+
+#define TARE__EMIT_SOURCES 40u /* lines with code in a page */
 
 typedef struct tare__emitter {
     const char *name;

@@ -313,12 +313,23 @@ static const tare__finding some_findings[] = {
      .to_ns = NAN},
 };
 
+/* Of the hottest lines, below. */
+static const char *const code[] = {"output = model(images.to(device))",
+                                   "image = image.convert(\"RGB\")",
+                                   "loss.backward()  # \"</script><img src=x onerror=alert(1)>\"",
+                                   "image = Image.open(path).resize((224, 224))",
+                                   "for images, labels in loader:",
+                                   NULL};
+
 /* ---- pages -------------------------------------------------------------------------------------- */
 static int write_page(const tare__analysis *analysis, const tare__timeline *timeline)
 {
     const tare__emit_sink sink = {.write = put, .context = stdout};
+    const tare__emit_options options = {.source = true};
+    const tare__emit_input input = {.analysis = analysis, .timeline = timeline, .sources = code,
+                                    .n_sources = analysis->n_lines ? TARE__COUNT_OF(code) : 0};
     tare__error error = {""};
-    return tare__html_write(analysis, timeline, &tare__html_limits_of_a_page, &sink, &error) != 0;
+    return tare__emit_html.emit(&input, &options, &sink, &error) != 0;
 }
 
 /* 600 steps, five a bar; the first ones are slow, and loading takes longer and longer. */
@@ -400,18 +411,18 @@ static const tare__usage_table rich_usage = {
 };
 
 static stack_sample stacks;
-#define LINE(in, at, what, of_all, ns, where)                                                                       \
+#define LINE(in, at, what, of_all, ns, where, callee)                                                                       \
     {.file = in, .line = at, .function = what, .package = MINE, .own = true, .samples = (uint64_t)((ns) / 1e7),        \
      .self_ns = (ns) * 0.02, .own_ns = ns, .total_ns = ns, .of = {{[TARE__STATE_RUNNING] = (ns)*0.9, [where] = (ns)*0.1}}, \
      .main = {{[TARE__STATE_RUNNING] = (ns)*0.9, [where] = (ns)*0.1}}, .main_ns = ns, .main_share = of_all,            \
-     .active_ns = ns, .share = of_all, .inner_ns = NAN}
+     .active_ns = ns, .share = of_all, .inner = callee, .inner_ns = (callee) ? (ns)*0.8 : NAN}
 static const tare__line_row rich_lines[] = {
-    LINE(HOME "train.py", 42, "train_epoch", 0.212, 3.525 * S, TARE__STATE_GIL),
-    LINE(HOME "data.py", 29, "Photos.__getitem__", 0.196, 3.221 * S, TARE__STATE_RUNNABLE),
-    LINE(HOME "train.py", 44, "train_epoch", 0.168, 2.785 * S, TARE__STATE_GIL),
-    LINE(HOME "data.py", 27, "Photos.__getitem__", 0.153, 2.527 * S, TARE__STATE_DISK),
-    LINE(HOME "train.py", 38, "train_epoch", 0.1, 1.645 * S, TARE__STATE_PIPE),
-    LINE(HOME "storage.py", 31, "upload", 0.032, 0.536 * S, TARE__STATE_NETWORK),
+    LINE(HOME "train.py", 42, "train_epoch", 0.212, 3.525 * S, TARE__STATE_GIL, "Conv2d.forward"),
+    LINE(HOME "data.py", 29, "Photos.__getitem__", 0.196, 3.221 * S, TARE__STATE_RUNNABLE, "ImageFile.load"),
+    LINE(HOME "train.py", 44, "train_epoch", 0.168, 2.785 * S, TARE__STATE_GIL, "_engine_run_backward"),
+    LINE(HOME "data.py", 27, "Photos.__getitem__", 0.153, 2.527 * S, TARE__STATE_DISK, "Image.resize"),
+    LINE(HOME "train.py", 38, "train_epoch", 0.1, 1.645 * S, TARE__STATE_PIPE, "Connection._poll"),
+    LINE(HOME "storage.py", 31, "upload", 0.032, 0.536 * S, TARE__STATE_NETWORK, NULL),
 };
 
 static int write_rich(unsigned steps, uint64_t merged)

@@ -21,6 +21,8 @@ typedef struct tare__html {
     const tare__analysis *analysis;
     tare__cells cells;
     const tare__timeline *timeline;
+    const char *const *sources; /* as of an emitter's input */
+    size_t n_sources;
     const tare__html_limits *limits;
     const uint32_t *room; /* maximum number of points of each metric */
     const tare__emit_sink *sink;

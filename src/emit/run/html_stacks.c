@@ -138,6 +138,25 @@ static void put_states(tare__html *page)
     tare__json_end_array(&page->json);
 }
 
+/* Of the first rows of the table of lines. */
+static void put_code(tare__html *page)
+{
+    tare__text line = {0};
+    tare__json_key(&page->json, "code");
+    tare__json_array(&page->json);
+    for (size_t i = 0; i < page->n_sources; i++) {
+        tare__text_clear(&line);
+        tare__stack_put_line(&line, page->sources[i], page->sources[i] ? strlen(page->sources[i]) : 0);
+        if (page->sources[i])
+            tare__json_text(&page->json, line.data, line.length);
+        else
+            tare__json_null(&page->json);
+    }
+    tare__json_end_array(&page->json);
+    page->text.failed |= line.failed;
+    tare__text_free(&line);
+}
+
 static void put_tree(packing *of)
 {
     tare__html *page = of->page;
@@ -148,6 +167,7 @@ static void put_tree(packing *of)
     tare__html_key_unsigned(page, "samples", samples);
     tare__html_key_ns(page, "smallest", of->tree->smallest_ns);
     put_states(page);
+    put_code(page);
     put_threads(of);
     if (put_functions(of))
         put_nodes(of);

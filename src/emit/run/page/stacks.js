@@ -199,9 +199,9 @@ const stacks = {
       ...largest(packages).slice(0, LEGEND).map(([name, ns]) => key(name, ns, swatch({fill: this.fill(name)}), name)),
       ...largest(waits).map(([state, ns]) => key(STACKS.states[state][1], ns, swatch({state}), STACKS.states[state][1])));
   },
-  look(text) {
+  look(text, always) {
     const input = byId("stacks-search");
-    input.value = input.value === text ? "" : text;
+    input.value = input.value === text && !always ? "" : text;
     this.graph.search(input.value);
   },
 };
@@ -252,6 +252,42 @@ function putThreads() {
     stacks.build();
   });
 }
+// ---- hot lines -------------------------------------------------------------------------------------------
+const HOT_LINES = 15;
+const STATE_WORDS = STACKS ? new Map(STACKS.states) : new Map();
+function showLine(row) {
+  const buttons = byId("stacks-by").children;
+  if (!stacks.lines) buttons[1].click();
+  stacks.look(fileName(row.file) + ":" + row.line, true);
+  byId("stacks").scrollIntoView();
+}
+function lineRow(row, code, coded) {
+  const bar = el("i", {"aria-hidden": "true"}), place = row.file ? fileName(row.file) + ":" + row.line : "";
+  bar.style.width = "calc((100% - 12px) * " + Math.min(1, row.share || 0) + ")";
+  return el("tr", null,
+    el("th", {scope: "row"},
+      row.file ? el("button", {type: "button", class: "link", title: row.file, on: {click: () => showLine(row)}}, place) :
+                 "(other lines)"),
+    coded ? el("td", {class: "code"}, code ? el("code", null, code) : null) : null,
+    el("td", {class: "text"}, row.function || "",
+      row.inner ? el("span", {class: "muted"}, " → " + row.inner) : null),
+    el("td", {class: "number share"}, bar, el("span", null, known(row.share) ? percent(row.share) : na())),
+    el("td", {class: "number"}, time(known(row.own_ns) ? row.own_ns : row.self)),
+    el("td", null, STATE_WORDS.get(row.state) || row.state || ""));
+}
+function putHotLines() {
+  const rows = DATA.lines ? rowsOf(DATA.lines).slice(0, HOT_LINES) : [], code = STACKS.code;
+  if (rows.length === 0) return;
+  const coded = code.some((text) => text !== null);
+  const heads = [["Line"], coded ? ["Code"] : null, ["Function"], ["Share of active time", "number"], ["Time", "number"],
+    ["Mostly"]];
+  byId("hot-lines").append(el("h3", null, "Hot lines"),
+    el("div", {class: "scroll hot", tabindex: "0", role: "region", "aria-label": "Table: hot lines"},
+      el("table", null, el("caption", {class: "sr"}, "Hot lines"),
+        el("thead", null, el("tr", null, heads.filter(Boolean).map(
+          ([text, kind]) => el("th", {scope: "col", class: kind || null}, el("span", null, text))))),
+        el("tbody", null, rows.map((row, at) => lineRow(row, code[at], coded))))));
+}
 function putStacks() {
   byId("stacks").hidden = !STACKS || STACKS.nodes === 0;
   if (byId("stacks").hidden) return;
@@ -266,4 +302,5 @@ function putStacks() {
   putChoice("stacks-direction", "reversed",
     [["Callees below", "From the outermost call inwards"], ["Callers below", "From the innermost call outwards"]]);
   stacks.build();
+  putHotLines();
 }
