@@ -222,7 +222,8 @@ static void rotate(tare__collector *collector, bool final)
         newest = event;
     uint64_t before = newest > (uint64_t)window ? newest - (uint64_t)window : 0;
     for (size_t i = 0; i < writer->entry_count; i++)
-        *(writer->entries[i].last_ticks < before ? &stale : &fresh) += writer->entries[i].bytes;
+        if (tare__writer_drops(writer->entries[i].kind))
+            *(writer->entries[i].last_ticks < before ? &stale : &fresh) += writer->entries[i].bytes;
     if (final || (stale > fresh && stale > (1u << 20)))
         tare__writer_compact(writer, before, 0);
 }

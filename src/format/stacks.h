@@ -90,7 +90,8 @@ uint64_t tare__stacks_refused(const tare__stacks *stacks); /* by limits or for l
 /* Appends the blocks of what is new: functions, stacks and threads, then the samples. 0 or a status; on failure
  * everything stays pending. */
 int tare__stacks_seal(tare__stacks *stacks, tare__squeezer *squeezer, tare__text *out);
-/* The blocks of the last seal could not be written to the file: the next seal repeats its tables. Its samples are lost. */
+/* The blocks of the last seal could not be written to the file: the next seal repeats its tables; its samples are
+ * lost. */
 void tare__stacks_unseal(tare__stacks *stacks);
 
 /* ---- reading ---------------------------------------------------------------------------------------------- */

@@ -210,8 +210,7 @@ static bool is_events(uint16_t kind)
     return kind == TARE__BLOCK_EVENTS || kind == TARE__BLOCK_COMPLETE;
 }
 
-/* Blocks that can be dropped when they are old; all others are needed to read the rest. */
-static bool can_go(uint16_t kind)
+bool tare__writer_drops(uint16_t kind)
 {
     return is_events(kind) || kind == TARE__BLOCK_SAMPLES || kind == TARE__BLOCK_STACK_SAMPLES;
 }
@@ -244,12 +243,12 @@ static void make_room(tare__writer *writer, size_t bytes)
                                                                                           * dropped */
 }
 
-static bool any_can_go(const tare__text *blocks)
+static bool any_dropped(const tare__text *blocks)
 {
     for (size_t at = 0; at + sizeof(tare__block_header) <= blocks->length;) {
         tare__block_header header;
         memcpy(&header, blocks->data + at, sizeof header);
-        if (can_go(header.kind))
+        if (tare__writer_drops(header.kind))
             return true;
         at += sizeof header + header.payload_bytes;
     }
@@ -270,7 +269,7 @@ static int keep_reserve(tare__writer *writer, const tare__text *blocks)
 {
     if (writer->reserved >= writer->bytes + blocks->length + RESERVE_LEAST ||
         reserve(writer, blocks->length + RESERVE_BYTES) || reserve(writer, blocks->length + RESERVE_LEAST) ||
-        !any_can_go(blocks))
+        !any_dropped(blocks))
         return 0;
     return errno == ENOSPC || errno == EDQUOT ? -errno : 0;
 }
@@ -369,7 +368,7 @@ static size_t first_that_fits(const tare__writer *writer, uint64_t keep_bytes)
         return 0;
     uint64_t sum = 0;
     for (size_t i = writer->entry_count; i > 0; i--) {
-        if (!can_go(writer->entries[i - 1].kind))
+        if (!tare__writer_drops(writer->entries[i - 1].kind))
             continue;
         sum += writer->entries[i - 1].bytes;
         if (sum > keep_bytes)
@@ -383,7 +382,7 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     size_t first = first_that_fits(writer, keep_bytes);
     uint64_t taken_out = 0;
     for (size_t i = 0; i < writer->entry_count; i++)
-        taken_out += can_go(writer->entries[i].kind) &&
+        taken_out += tare__writer_drops(writer->entries[i].kind) &&
                      (i < first || writer->entries[i].last_ticks < before_ticks);
     if (taken_out == 0)
         return 0;
@@ -403,7 +402,7 @@ int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t k
     tare__block_entry *entries = malloc((writer->entry_count + 1) * sizeof *entries);
     for (size_t i = 0; i < writer->entry_count && !failed && entries; i++) {
         const tare__block_entry *entry = &writer->entries[i];
-        if (can_go(entry->kind) && (i < first || entry->last_ticks < before_ticks)) {
+        if (tare__writer_drops(entry->kind) && (i < first || entry->last_ticks < before_ticks)) {
             rotated += entry->spans;
             if (entry->last_ticks > before)
                 before = entry->last_ticks;

@@ -60,6 +60,8 @@ void tare__writer_cut(tare__writer *writer, uint64_t bytes);
 /* Removes the last block of events, and everything after it; its spans are added to lost_spans. */
 void tare__writer_drop_last(tare__writer *writer);
 int tare__writer_append(tare__writer *writer, const tare__text *blocks);
+/* Whether blocks of this kind are dropped when they are old; all others are needed to read the rest. */
+bool tare__writer_drops(uint16_t kind);
 /* Drops events and samples that end before `before_ticks`, and the oldest down to `keep_bytes` (0: any size). */
 int tare__writer_compact(tare__writer *writer, uint64_t before_ticks, uint64_t keep_bytes);
 void tare__writer_close(tare__writer *writer);

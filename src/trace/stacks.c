@@ -1,4 +1,4 @@
-/* stacks: the content of the STACKS blocks: functions, stacks and threads by number; and the samples that refer to them.
+/* stacks: the content of the STACKS blocks: functions, stacks and threads by number; the samples that refer to them.
  * Owned by the thread that opened the trace.
  * Must not know what the samples are used for. */
 #include <stdlib.h>
@@ -12,7 +12,7 @@ typedef struct taker {
     int status;
 } taker;
 
-/* The row of a number, cleared. NULL: the table is full, or the status is set. */
+/* The row of a number. NULL: the table is full, or the status is set. */
 static void *row_for(taker *taker, tare__trace_table *table, uint32_t number, uint32_t *largest)
 {
     bool refused;

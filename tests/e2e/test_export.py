@@ -175,6 +175,7 @@ TRACES = {
     "rotated": lambda bench: recorded(bench, "nest", "loop", scaled(400000, 100000), options=("--max-size", "64K")),
     "format 1.0": lambda bench: ROOT / "tests" / "fixture" / "format-1.0.tare",
     "format 1.1": lambda bench: ROOT / "tests" / "fixture" / "format-1.1.tare",
+    "format 1.2": lambda bench: ROOT / "tests" / "fixture" / "format-1.2.tare",
 }
 
 

@@ -28,3 +28,15 @@ def test_format_1_1(bench):
     assert tree["memory.rss"]["samples"] > 20 and tree["memory.rss"]["max"] > 45 << 20
     assert tree["memory.rss"]["last"] > tree["memory.rss"]["first"]
     assert 0 < tree["cpu.user"]["total"] <= usage["user_seconds"] * 1.01
+
+
+def test_format_1_2(bench):
+    trace = ROOT / "tests" / "fixture" / "format-1.2.tare"
+    report = bench.json(trace)
+    assert report["run"]["exit_status"] == 5 and report["notes"] == []
+    assert {span["name"]: span["calls"] for span in report["spans"]} == {"step": 4, "load": 4}
+    workers, kept = report["facts"]
+    assert (workers["key"], workers["line"], workers["value"], workers["text"], workers["count"]) == (
+        "torch.loader.workers", 31, 4, "DataLoader", 4)
+    assert (kept["key"], kept["file"], kept["value"], kept["text"]) == (
+        "torch.losses.kept", "/home/user/train.py", 3, None)

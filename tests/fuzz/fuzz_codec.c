@@ -10,6 +10,8 @@
 static tare__squeezer *squeezer;
 static tare__events_decoder decoder;
 static tare__complete_span spans[TARE__EVENTS_MAX];
+static tare__fact facts[TARE__FACTS_MAX];
+static tare__stack_sample stack_samples[TARE__STACK_SAMPLES_MAX];
 static volatile uint64_t sink; /* what was read must have been readable */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -86,6 +88,62 @@ static void take_samples(void *context, uint32_t series, const uint64_t *ticks, 
     *(uint32_t *)context += n;
 }
 
+static void read_facts(const tare__block_header *header, const uint8_t *payload)
+{
+    if (tare__facts_read(header, payload, squeezer, facts))
+        return;
+    for (uint32_t i = 0; i < header->count; i++)
+        must(facts[i].key && facts[i].ticks >= header->first_ticks && facts[i].ticks <= header->last_ticks);
+}
+
+static void read_text(const char *text, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i++)
+        sink += (uint8_t)text[i];
+}
+
+static void take_function(void *context, uint32_t number, const tare__stack_function *function)
+{
+    must(number && number <= TARE__STACK_FUNCTIONS_MAX);
+    read_text(function->name, function->name_bytes);
+    read_text(function->file, function->file_bytes);
+    ++*(uint32_t *)context;
+}
+
+static void take_thread(void *context, uint32_t number, const tare__stack_thread *thread)
+{
+    must(number && number <= TARE__STACK_THREADS_MAX);
+    read_text(thread->name, thread->name_bytes);
+    ++*(uint32_t *)context;
+}
+
+static void take_stack(void *context, uint32_t number, uint32_t caller, uint32_t function, uint64_t line)
+{
+    must(number <= TARE__STACKS_MAX && caller < number && function <= TARE__STACK_FUNCTIONS_MAX);
+    sink += line;
+    ++*(uint32_t *)context;
+}
+
+static void read_stacks(const tare__block_header *header, const uint8_t *payload)
+{
+    uint32_t seen = 0;
+    const tare__stacks_sink all = {take_function, take_thread, take_stack, &seen};
+    int status = tare__stacks_read(header, payload, squeezer, &all);
+    must(seen == (status ? 0 : header->count));
+}
+
+static void read_stack_samples(const tare__block_header *header, const uint8_t *payload)
+{
+    uint32_t n;
+    int status = tare__stack_samples_read(header, payload, squeezer, stack_samples, &n);
+    must(n == (status ? 0 : header->count));
+    for (uint32_t i = 0; i < n; i++) {
+        const tare__stack_sample *sample = &stack_samples[i];
+        must(sample->thread && sample->thread <= TARE__STACK_THREADS_MAX && sample->stack <= TARE__STACKS_MAX);
+        must(sample->ticks >= (i ? sample[-1].ticks : header->first_ticks) && sample->ticks <= header->last_ticks);
+    }
+}
+
 static void read_clock(const tare__block_header *header, const uint8_t *payload)
 {
     tare__clock_sync syncs[16];
@@ -131,6 +189,15 @@ static void read_block(const tare__block_header *header, const uint8_t *payload)
         break;
     case TARE__BLOCK_COMPLETE:
         read_complete(header, payload);
+        break;
+    case TARE__BLOCK_FACTS:
+        read_facts(header, payload);
+        break;
+    case TARE__BLOCK_STACKS:
+        read_stacks(header, payload);
+        break;
+    case TARE__BLOCK_STACK_SAMPLES:
+        read_stack_samples(header, payload);
         break;
     case TARE__BLOCK_CLOCK:
         read_clock(header, payload);

@@ -73,6 +73,22 @@ static void make_page(void)
     snprintf(page.trace, sizeof page.trace, "%s", trace_path);
 }
 
+/* The last blocks of a trace may be sampled stacks. */
+static void add_stacks(tare__text *file)
+{
+    tare__squeezer *squeezer = tare__squeezer_new();
+    tare__stacks *stacks = tare__stacks_new();
+    const tare__stack_thread thread = {.pid = 5, .tid = 5, .name = "main", .name_bytes = 4, .main = true};
+    if (squeezer && stacks) {
+        tare__stack_sample sample = {.ticks = 2500, .thread = tare__stacks_thread(stacks, &thread)};
+        sample.stack = tare__stacks_push(stacks, 0, 0, 7);
+        tare__stacks_sample(stacks, &sample);
+        tare__stacks_seal(stacks, squeezer, file);
+    }
+    tare__stacks_free(stacks);
+    tare__squeezer_free(squeezer);
+}
+
 static void make_trace(void)
 {
     tare__text file = {0}, fields = {0};
@@ -84,6 +100,7 @@ static void make_trace(void)
     tare__field_number(&fields, TARE__FIELD_CLOCK_KIND, TARE__CLOCK_MONOTONIC);
     tare__fields_seal(TARE__BLOCK_RUN, 0, &fields, &file);
     tare__clock_seal(page.syncs, 2, &file);
+    add_stacks(&file);
     trace_length = file.length < TRACE_MAX ? file.length : TRACE_MAX;
     memcpy(trace_bytes, file.data, trace_length);
     tare__text_free(&fields);

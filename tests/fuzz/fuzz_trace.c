@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,6 +32,34 @@ static void mend(uint8_t *bytes, size_t n)
     }
 }
 
+static void must(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+/* Every stack ends, and stacks and samples refer to rows of the tables only. */
+static void walk_stacks(tare__trace *trace)
+{
+    tare__trace_block block;
+    const tare__stack_sample *samples;
+    uint32_t n;
+    tare__trace_rewind(trace);
+    for (uint32_t number = 1; number <= tare__trace_stack_count(trace); number++) {
+        const tare__trace_stack *stack = tare__trace_stack_at(trace, number);
+        must(!stack || stack->caller < number);
+        must(!stack || !stack->function || tare__trace_function_at(trace, stack->function));
+    }
+    while (tare__trace_next(trace, &block, NULL) > 0) {
+        if (block.header.kind != TARE__BLOCK_STACK_SAMPLES || tare__trace_stack_samples(trace, &block, &samples, &n))
+            continue;
+        for (uint32_t i = 0; i < n; i++) {
+            must(!samples[i].stack || tare__trace_stack_at(trace, samples[i].stack));
+            must(!samples[i].thread || tare__trace_thread_at(trace, samples[i].thread));
+        }
+    }
+}
+
 static void analyze_file(const char *path, tare__by by)
 {
     tare__error error;
@@ -44,6 +73,7 @@ static void analyze_file(const char *path, tare__by by)
         tare__analysis_free(analysis);
     if (tare__analyze_timeline(trace, 100, &timeline, &error) == 0)
         tare__timeline_free(timeline);
+    walk_stacks(trace);
     tare__trace_close(trace);
 }
 

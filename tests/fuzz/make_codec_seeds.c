@@ -9,7 +9,7 @@
 
 static const char *folder;
 
-/* The block at the end of `out` as an input that has its header, too. */
+/* A block as an input that has its header, too. */
 static void save(const char *name, const tare__text *out)
 {
     char path[4096];
@@ -131,6 +131,61 @@ static void save_samples(tare__squeezer *squeezer, const char *name, uint32_t n_
     tare__text_free(&out);
 }
 
+static void save_facts(tare__squeezer *squeezer)
+{
+    tare__fact facts[30];
+    tare__block_header header = {.stream = 1};
+    tare__text out = {0};
+    for (uint32_t i = 0; i < 30; i++)
+        facts[i] = (tare__fact){.key = 1 + i % 4, .file = i % 3, .text = i % 2 * 300, .line = i * 11,
+                                .ticks = 70000 - i * 13, .value = i * 0.5};
+    check(tare__facts_seal(facts, 30, squeezer, &header, &out));
+    save("facts", &out);
+    tare__text_free(&out);
+}
+
+/* Seals what is new: tables alone, or samples alone. */
+static void save_sealed(tare__stacks *stacks, tare__squeezer *squeezer, const char *name)
+{
+    tare__text out = {0};
+    check(tare__stacks_seal(stacks, squeezer, &out));
+    save(name, &out);
+    tare__text_free(&out);
+}
+
+static void save_stack_samples(tare__stacks *stacks, tare__squeezer *squeezer, const char *name, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const tare__stack_sample sample = {.ticks = 5000 + (uint64_t)i * 2300, .thread = 1 + i % 3,
+                                           .stack = i % 3 ? 5 : i % 30, .state = i % 4, .flags = i % 7 == 0,
+                                           .wall_ns = i > 2 ? 3000 : 0, .cpu_ns = i % 3 ? 0 : 2900 + i,
+                                           .queue_ns = i % 9 ? 0 : 77};
+        check(!tare__stacks_sample(stacks, &sample));
+    }
+    save_sealed(stacks, squeezer, name);
+}
+
+static void save_stacks(tare__squeezer *squeezer)
+{
+    tare__stacks *stacks = tare__stacks_new();
+    check(!stacks);
+    for (uint32_t i = 0; i < 30; i++) {
+        const tare__stack_function function = {.kind = 1 + i % 4, .first_line = i * 10, .name = "forward_and_backward",
+                                               .name_bytes = 1 + i % 20, .file = i % 4 ? "model/train.py" : "a.py",
+                                               .file_bytes = i % 9 ? 4 : 0};
+        const tare__stack_thread thread = {.pid = 4000, .tid = 4000 + i % 5, .start_time = 99, .name = "worker",
+                                           .name_bytes = i % 5, .main = i % 5 == 0};
+        tare__stacks_thread(stacks, &thread);
+        tare__stacks_push(stacks, i / 2, tare__stacks_function(stacks, &function), i * 10 + i % 3);
+        if (i == 0)
+            save_sealed(stacks, squeezer, "stacks-one");
+    }
+    save_sealed(stacks, squeezer, "stacks-some");
+    save_stack_samples(stacks, squeezer, "stack-samples-one", 1);
+    save_stack_samples(stacks, squeezer, "stack-samples-some", 90);
+    tare__stacks_free(stacks);
+}
+
 static void save_plain(void)
 {
     const tare__clock_sync syncs[2] = {{1000, 500000, 1700000000000000000},
@@ -166,6 +221,8 @@ int main(int count, char **arguments)
     save_series(squeezer);
     save_samples(squeezer, "samples-one", 1, 1);
     save_samples(squeezer, "samples-some", 12, 10);
+    save_facts(squeezer);
+    save_stacks(squeezer);
     save_plain();
     tare__squeezer_free(squeezer);
     return 0;

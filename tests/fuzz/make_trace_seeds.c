@@ -79,6 +79,19 @@ static void samples(builder *b)
     build_samples_seal(b);
 }
 
+static void stacks(builder *b)
+{
+    uint32_t main = build_thread(b, 77, "python"), worker = build_thread(b, 78, "worker");
+    for (uint32_t part = 0; part < 2; part++) {
+        uint32_t step = build_frame(b, build_frame(b, 0, "<module>", 5), part ? "evaluate" : "step", 20);
+        for (uint32_t i = 0; i < 12; i++)
+            build_stack_sample(b, (tare__stack_sample){.ticks = 2000 + (part * 12 + i) * 200, .stack = step,
+                                                       .thread = i % 2 ? main : worker, .state = 1 + i % 3,
+                                                       .wall_ns = i > 1 ? 200 : 0, .cpu_ns = i % 2 * 150});
+        build_stacks_seal(b);
+    }
+}
+
 int main(int n, char **arguments)
 {
     if (n != 2)
@@ -92,6 +105,12 @@ int main(int n, char **arguments)
     samples(b);
     build_end(b, 100000);
     save(b, arguments[1], "whole");
+    builder_free(b);
+    b = builder_new();
+    people(b);
+    stacks(b);
+    build_end(b, 100000);
+    save(b, arguments[1], "stacks");
     builder_free(b);
     return 0;
 }

@@ -16,6 +16,7 @@ import pytest
 import traces
 from conftest import as_user
 from e2e_conftest import PATIENCE, SANITIZER, TARE, VICTIMS, parse_events
+from format_reader import Stacks
 from waiting import read_page, until
 
 
@@ -131,6 +132,23 @@ def test_a_flipped_bit_costs_a_block_and_truncates_nothing(bench, part):
     names = {span["name"] for span in report["spans"]}
     assert "tick" in names or part == "names"
     assert not names - {"tick", "all of it"} or part == "names", names
+
+
+@pytest.mark.parametrize("torn", [0, 5], ids=["whole", "torn"])
+def test_a_trace_that_ends_with_sampled_stacks_is_completed_after_them(bench, torn):
+    killed, other = Killed(bench), bench.folder / "stacks.tare"
+    subprocess.run([TARE.parent / "tests" / "tool" / "stacks", other, "3"], check=True, stdout=subprocess.DEVNULL)
+    stacks = other.read_bytes()
+    (at, _, _), *_, (last, kind, _) = [block for block in traces.blocks(stacks) if block[1] >= traces.STACKS]
+    assert kind == traces.STACK_SAMPLES
+    kept = killed.trace.read_bytes() + stacks[at:last if torn else len(stacks)]
+    killed.trace.write_bytes(killed.trace.read_bytes() + stacks[at:len(stacks) - torn])
+    bench.report(killed.trace)
+    after = killed.trace.read_bytes()
+    assert after[:len(kept)] == kept and after[len(kept):len(kept) + 4] == traces.MAGIC
+    assert killed.has_all(killed.counted()) and bench.json(killed.trace)["run"]["damaged_blocks"] == 0
+    before = Stacks(stacks).samples_of_blocks
+    assert Stacks(after).samples_of_blocks == (before[:-1] if torn else before)
 
 
 def test_names_keep_their_numbers_when_a_block_of_names_is_lost(bench):

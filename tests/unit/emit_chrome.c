@@ -43,7 +43,7 @@ static void counts_are_equal(void **state)
 static void old_files_have_equal_counts(void **state)
 {
     (void)state;
-    static const char *const names[] = {"format-1.0.tare", "format-1.1.tare"};
+    static const char *const names[] = {"format-1.0.tare", "format-1.1.tare", "format-1.2.tare"};
     for (size_t i = 0; i < TARE__COUNT_OF(names); i++) {
         char path[512];
         tare__trace *trace;

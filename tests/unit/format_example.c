@@ -12,7 +12,7 @@
 #include "format/format.h"
 
 static const uint8_t shown[] = {
-    0x89, 0x54, 0x41, 0x52, 0x45, 0x0D, 0x0A, 0x1A, 0x01, 0x00, 0x02, 0x00, 0xF8, 0x73, 0x1F, 0x10,
+    0x89, 0x54, 0x41, 0x52, 0x45, 0x0D, 0x0A, 0x1A, 0x01, 0x00, 0x03, 0x00, 0x8F, 0xEB, 0xBD, 0x03,
     0x54, 0x42, 0x4C, 0x4B, 0x01, 0x00, 0x00, 0x00, 0x13, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
     0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
@@ -147,11 +147,77 @@ static void samples_are_written_as_shown(void **state)
     tare__squeezer_free(squeezer);
 }
 
+static const uint8_t shown_stacks[] = {
+    0x01, 0x03, 0x01, 0x04, 0x01, 0x02, 0x03, 0x06, 0x03, 0x06, 0x03, 0x06, 0x03, 0x06, 0x04, 0x08,
+    0x04, 0x08, 0x04, 0x08, 0x03, 0x06, 0x02, 0x04, 0x03, 0x06, 0x02, 0x04, 0x02, 0x04, 0x0A, 0x14,
+    0x04, 0x08, 0x06, 0x0C, 0x01, 0x01, 0x04, 0x02, 0x26, 0x27, 0x04, 0x04, 0x02, 0x05, 0x01, 0x00,
+    0x00, 0x01, 0x02, 0x01, 0x02, 0x02, 0x00, 0x02, 0x05, 0x16, 0x17, 0x00, 0x9A, 0x01, 0x00, 0x00,
+    0x06, 0xC0, 0x3E, 0x00, 0x01, 0x00, 0x06, 0x00, 0x6D, 0x61, 0x69, 0x6E, 0x73, 0x74, 0x65, 0x70,
+    0x67, 0x63, 0x74, 0x2E, 0x70, 0x79, 0x70, 0x79, 0x74, 0x68, 0x6F, 0x6E,
+};
+
+static const uint8_t shown_stack_samples[] = {
+    0x80, 0x80, 0x80, 0x80, 0x08, 0x05, 0x0A, 0x07, 0x0E, 0x05, 0x0A, 0x02, 0x04, 0x02, 0x04, 0x02,
+    0x04, 0x02, 0x04, 0x03, 0x06, 0x02, 0x04, 0x03, 0x02, 0x09, 0x04, 0x1C, 0x00, 0x0A, 0xC6, 0x0F,
+    0x0A, 0xC6, 0x0F, 0x02, 0x02, 0x01, 0x02, 0x01, 0x04, 0x02, 0x01, 0x04, 0x01, 0x00, 0x03, 0x04,
+    0xC7, 0x01, 0x03, 0xC8, 0x01,
+};
+
+static void put_stacks(tare__stacks *stacks)
+{
+    const tare__stack_function functions[] = {
+        {.kind = 1, .first_line = 1, .name = "main", .name_bytes = 4, .file = "t.py", .file_bytes = 4},
+        {.kind = 1, .first_line = 20, .name = "step", .name_bytes = 4, .file = "t.py", .file_bytes = 4},
+        {.kind = 4, .name = "gc", .name_bytes = 2},
+    };
+    const tare__stack_thread threads[] = {
+        {.pid = 77, .tid = 77, .start_time = 4000, .name = "python", .name_bytes = 6, .main = true},
+        {.pid = 77, .tid = 80, .start_time = 4000},
+    };
+    const tare__stack_sample samples[] = {
+        {.ticks = 2000, .thread = 1, .stack = 2, .state = 1, .flags = 1},
+        {.ticks = 2010, .thread = 2, .state = 4},
+        {.ticks = 4000, .thread = 1, .stack = 3, .state = 1, .flags = 1, .wall_ns = 1000, .cpu_ns = 900},
+        {.ticks = 4010, .thread = 2, .state = 4, .wall_ns = 998},
+        {.ticks = 6000, .thread = 1, .stack = 3, .state = 1, .flags = 1, .wall_ns = 1002, .cpu_ns = 800,
+         .queue_ns = 200},
+    };
+    for (uint32_t i = 0; i < TARE__COUNT_OF(functions); i++)
+        assert_int_equal(tare__stacks_function(stacks, &functions[i]), i + 1);
+    for (uint32_t i = 0; i < TARE__COUNT_OF(threads); i++)
+        assert_int_equal(tare__stacks_thread(stacks, &threads[i]), i + 1);
+    assert_int_equal(tare__stacks_push(stacks, 0, 1, 5), 1);
+    assert_int_equal(tare__stacks_push(stacks, 1, 2, 22), 2);
+    assert_int_equal(tare__stacks_push(stacks, 1, 2, 23), 3);
+    assert_int_equal(tare__stacks_push(stacks, 3, 3, 0), 4);
+    for (uint32_t i = 0; i < TARE__COUNT_OF(samples); i++)
+        assert_true(tare__stacks_sample(stacks, &samples[i]));
+}
+
+static void stacks_are_written_as_shown(void **state)
+{
+    (void)state;
+    const size_t header = sizeof(tare__block_header);
+    tare__text out = {0};
+    tare__squeezer *squeezer = tare__squeezer_new();
+    tare__stacks *stacks = tare__stacks_new();
+    assert_true(squeezer && stacks);
+    put_stacks(stacks);
+    assert_int_equal(tare__stacks_seal(stacks, squeezer, &out), 0);
+    assert_int_equal(out.length, header * 2 + sizeof shown_stacks + sizeof shown_stack_samples);
+    assert_memory_equal(out.data + header, shown_stacks, sizeof shown_stacks);
+    assert_memory_equal(out.data + header * 2 + sizeof shown_stacks, shown_stack_samples, sizeof shown_stack_samples);
+    tare__stacks_free(stacks);
+    tare__text_free(&out);
+    tare__squeezer_free(squeezer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_example_is_what_is_written),
         cmocka_unit_test(samples_are_written_as_shown),
+        cmocka_unit_test(stacks_are_written_as_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

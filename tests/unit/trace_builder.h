@@ -29,6 +29,7 @@ typedef struct builder {
     tare__squeezer *squeezer;
     tare__events_encoder *events;
     tare__samples *samples;
+    tare__stacks *stacks;
     builder_stream streams[BUILDER_STREAMS];
     uint32_t stream; /* events go to this one */
     tare__text fields;
@@ -50,6 +51,7 @@ static inline builder *builder_new(void)
     made->squeezer = tare__squeezer_new();
     made->events = tare__events_encoder_new();
     made->samples = tare__samples_new();
+    made->stacks = tare__stacks_new();
     made->stream = 1;
     made->fd = -1;
     tare__file_header header;
@@ -71,6 +73,7 @@ static inline void builder_free(builder *builder)
     tare__squeezer_free(builder->squeezer);
     tare__events_encoder_free(builder->events);
     tare__samples_free(builder->samples);
+    tare__stacks_free(builder->stacks);
     free(builder);
 }
 
@@ -273,6 +276,44 @@ static inline void build_samples(builder *builder, uint32_t series, uint64_t fir
         build_sample(builder, series, values[i]);
     }
     build_samples_seal(builder);
+}
+
+/* ---- sampled stacks ------------------------------------------------------------------------------- */
+/* A thread of process 77; its number. */
+static inline uint32_t build_thread(builder *builder, int tid, const char *name)
+{
+    const tare__stack_thread thread = {.pid = 77,
+                                       .tid = tid,
+                                       .start_time = 4000,
+                                       .name = name,
+                                       .name_bytes = (uint32_t)strlen(name),
+                                       .main = tid == 77};
+    return tare__stacks_thread(builder->stacks, &thread);
+}
+
+/* A frame of a Python function in train.py, on top of a stack; the number of the new stack. */
+static inline uint32_t build_frame(builder *builder, uint32_t caller, const char *name, uint64_t line)
+{
+    const tare__stack_function function = {.kind = TARE__FRAME_PYTHON,
+                                           .first_line = 10,
+                                           .name = name,
+                                           .name_bytes = (uint32_t)strlen(name),
+                                           .file = "train.py",
+                                           .file_bytes = 8};
+    return tare__stacks_push(builder->stacks, caller, tare__stacks_function(builder->stacks, &function), line);
+}
+
+static inline void build_stack_sample(builder *builder, tare__stack_sample sample)
+{
+    builder_check(!tare__stacks_sample(builder->stacks, &sample));
+}
+
+/* What is new since the last call as blocks. Returns where they begin. */
+static inline size_t build_stacks_seal(builder *builder)
+{
+    size_t at = builder->file.length;
+    builder_check(tare__stacks_seal(builder->stacks, builder->squeezer, &builder->file));
+    return at;
 }
 
 /* ---- the file ------------------------------------------------------------------------------------ */
