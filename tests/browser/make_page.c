@@ -411,11 +411,12 @@ static const tare__usage_table rich_usage = {
 };
 
 static stack_sample stacks;
-#define LINE(in, at, what, of_all, ns, where, callee)                                                                       \
-    {.file = in, .line = at, .function = what, .package = MINE, .own = true, .samples = (uint64_t)((ns) / 1e7),        \
-     .self_ns = (ns) * 0.02, .own_ns = ns, .total_ns = ns, .of = {{[TARE__STATE_RUNNING] = (ns)*0.9, [where] = (ns)*0.1}}, \
-     .main = {{[TARE__STATE_RUNNING] = (ns)*0.9, [where] = (ns)*0.1}}, .main_ns = ns, .main_share = of_all,            \
-     .active_ns = ns, .share = of_all, .inner = callee, .inner_ns = (callee) ? (ns)*0.8 : NAN}
+#define TIMES_OF(ns, where) {{[TARE__STATE_RUNNING] = (ns)*0.9, [where] = (ns)*0.1}}
+#define LINE(in, at, what, of_all, ns, where, callee)                                                                 \
+    {.file = in, .line = at, .function = what, .package = MINE, .own = true, .samples = (uint64_t)((ns) / 1e7),       \
+     .self_ns = (ns)*0.02, .own_ns = ns, .total_ns = ns, .of = TIMES_OF(ns, where), .main = TIMES_OF(ns, where),      \
+     .main_ns = ns, .main_share = of_all, .active_ns = ns, .share = of_all, .inner = callee,                          \
+     .inner_ns = (callee) ? (ns)*0.8 : NAN}
 static const tare__line_row rich_lines[] = {
     LINE(HOME "train.py", 42, "train_epoch", 0.212, 3.525 * S, TARE__STATE_GIL, "Conv2d.forward"),
     LINE(HOME "data.py", 29, "Photos.__getitem__", 0.196, 3.221 * S, TARE__STATE_RUNNABLE, "ImageFile.load"),

@@ -1,4 +1,6 @@
-"""Flame graphs of sampled stacks in Chromium: in the page, and as an SVG file. Figures are of tests/unit/emit_stack_tree.h."""
+"""Flame graphs of sampled stacks in Chromium: in the page, and as an SVG file.
+
+Figures are of tests/unit/emit_stack_tree.h."""
 import re
 
 import pytest
@@ -184,7 +186,8 @@ def test_the_svg_shows_active_time(show):
     assert wide(page, "MainThread (4120)") / inner(page) == pytest.approx(9.926 / 16.233, abs=0.003)
     assert wide(page, "Image.resize") / inner(page) == pytest.approx(2.25 / 16.233, abs=0.003)
     title = frame(page, "Image.resize").locator("title").text_content().split("\n")
-    assert title == ["Image.resize · Image.py", "PIL/Image.py:2329", "package PIL", "2.25 s, 13.9 %", "self 2.25 s, 13.9 %"]
+    assert title == ["Image.resize · Image.py", "PIL/Image.py:2329", "package PIL", "2.25 s, 13.9 %",
+                     "self 2.25 s, 13.9 %"]
     assert page.locator(".key").all_text_contents()[:2] == ["torch 42.6 %", "PIL 33.5 %"]
 
 
@@ -263,3 +266,26 @@ def test_names_in_the_svg_are_shown_not_run(show):
     page.fill("#search", "onerror")
     assert page.locator(".f.hit").count() > 0
     assert page.evaluate("performance.getEntriesByType('resource').length") == 0
+
+
+# ---- hot lines -----------------------------------------------------------------------------------
+def test_hot_lines_have_their_code(show):
+    page = show("rich")
+    rows = page.locator("#hot-lines tbody tr")
+    assert rows.count() == 6
+    first = rows.first.locator("th, td").all_text_contents()
+    assert first == ["train.py:42", "output = model(images.to(device))", "train_epoch → Conv2d.forward", "21.2 %",
+                     "3.52 s", "running"]
+    assert rows.nth(2).locator("code").text_content().endswith("<img src=x onerror=alert(1)>\"")
+    assert rows.nth(5).locator("code").count() == 0
+    page.locator("#hot-lines").get_by_role("button", name="data.py:29").click()
+    assert page.input_value("#stacks-search") == "data.py:29"
+    assert graph_of(page).locator("button.hit").all_text_contents() == ["Photos.__getitem__ · data.py:29"]
+
+
+def test_the_table_of_lines_has_both_columns_of_a_name(show):
+    """`own` and `own_ns`, `inner` and `inner_ns`."""
+    page = show("rich")
+    page.locator("#tab-lines").click()
+    first = page.locator("#panel-lines tbody tr").first.text_content()
+    assert "Conv2d.forward" in first and "3.52 s" in first

@@ -70,7 +70,7 @@ def speedscope(*words):
     return json.loads(made("speedscope", *words).decode("utf-8"), object_pairs_hook=strict)
 
 
-# The parts of https://www.speedscope.app/file-format-schema.json that concern sampled profiles: required keys and types.
+# Of https://www.speedscope.app/file-format-schema.json what concerns sampled profiles: required keys and types.
 FILE = {"$schema": str, "shared": dict, "profiles": list}
 FRAME = {"name": str}
 PROFILE = {"type": str, "name": str, "unit": str, "startValue": (int, float), "endValue": (int, float), "samples": list,

@@ -1,6 +1,6 @@
-/* Tests of the exports of sampled stacks: every nanosecond is in them, hostile names stay in their place, functions are
- * merged where boxes are drawn, traces without stacks, failing sinks and memory. That other programs read them is tested
- * in tests/e2e and tests/browser.
+/* Tests of the exports of sampled stacks: every nanosecond is in them, hostile names stay in their place, functions
+ * are merged where boxes are drawn, traces without stacks, failing sinks and memory. That other programs read them is
+ * tested in tests/e2e and tests/browser.
  * One thread.
  * Must not know traces. */
 #include <setjmp.h>

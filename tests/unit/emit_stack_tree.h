@@ -117,7 +117,8 @@ static inline void add_stacks(tare__analysis *analysis, stack_sample *to, const 
     for (uint32_t i = 0; i < n; i++) {
         const stack_made *from = &made[i];
         tare__stack_node *node = &to->nodes[i];
-        thread = from->what == TARE__NODE_THREAD ? from->thread : from->what == TARE__NODE_PROCESS ? TARE__NO_ROW : thread;
+        if (from->what == TARE__NODE_THREAD || from->what == TARE__NODE_PROCESS)
+            thread = from->thread;
         open[from->depth] = i;
         *node = (tare__stack_node){.what = from->what,
                                    .name = from->name,
