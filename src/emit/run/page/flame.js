@@ -32,15 +32,20 @@ class Flame {
   layOut() {
     const made = [], chain = [];
     for (let row = this.zoomed; row; row = this.how.up(row)) chain.unshift(row);
-    const put = (row, left, share, depth) => {
-      if (share < FLAME_LEAST) return;
-      made.push([row, left, share, depth, false]);
-      let at = left;
-      row.children.forEach((child) => {
-        const part = row.total > 0 ? child.total / row.total * share : 0;
-        put(child, at, part, depth + 1);
-        at += part;
-      });
+    const put = (...first) => {
+      const open = [first];  // not by recursion: stacks may be deeper than a browser's own
+      while (open.length > 0) {
+        const [row, left, share, depth] = open.pop(), children = [];
+        if (share < FLAME_LEAST) continue;
+        made.push([row, left, share, depth, false]);
+        let at = left;
+        row.children.forEach((child) => {
+          const part = row.total > 0 ? child.total / row.total * share : 0;
+          children.push([child, at, part, depth + 1]);
+          at += part;
+        });
+        while (children.length > 0) open.push(children.pop());
+      }
     };
     if (this.zoomed) {
       chain.slice(0, -1).forEach((row, depth) => made.push([row, 0, 1, depth, true]));
@@ -93,15 +98,15 @@ class Flame {
   // Matches nested in other matches are not counted twice.
   tellHits() {
     let sum = 0, n = 0;
-    const walk = (row) => {
+    const open = this.wanted === "" ? [] : this.zoomed ? [this.zoomed] : this.roots.slice();
+    while (open.length > 0) {
+      const row = open.pop();
       if (this.isHit(row)) {
         sum += row.total;
         n++;
-        return;
-      }
-      row.children.forEach(walk);
-    };
-    if (this.wanted) (this.zoomed ? [this.zoomed] : this.roots).forEach(walk);
+      } else
+        row.children.forEach((child) => open.push(child));
+    }
     const whole = this.zoomed ? this.zoomed.total : this.rootTotal;
     this.part("hits").textContent = this.wanted === "" ? "" :
       n === 0                                          ? "no hits" :
