@@ -80,7 +80,8 @@ class Report:
 
     Its tables are sequences of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, facts,
     tracks, threads, processes, metrics, findings; of sampled stacks: lines, functions, packages, sampled_threads,
-    stacks. run, tare, usage and phases are single rows; notes list missing data. A figure that could not be measured is a tare.Missing with the reason.
+    stacks. run, tare, usage and phases are single rows; notes list missing data. A figure that could not be measured is
+    a tare.Missing with the reason.
 
         >>> report = tare.report("train.tare")
         >>> for finding in report.findings:

@@ -265,6 +265,7 @@ static void check_sampled_threads(checked *c)
 {
     const tare__analysis *of = c->of;
     size_t leading = 0;
+    double wall = 0;
     for (size_t i = 0; i < of->n_sampled_threads; i++) {
         const tare__sampled_thread_row *row = &of->sampled_threads[i];
         const char *name = row->name ? row->name : "";
@@ -274,7 +275,9 @@ static void check_sampled_threads(checked *c)
         check_part(c, row->gc_ns, row->wall_ns, "sampled thread", name, "garbage collection exceeds its time");
         expect(c, row->torn <= row->samples, "sampled thread \"%.60s\": more torn samples than samples", name);
         leading += row->leading;
+        wall += row->wall_ns;
     }
+    expect(c, same(wall, of->stacks.wall_ns), "sampled threads add up to %.0f of %.0f", wall, of->stacks.wall_ns);
     expect(c, leading <= 1, "sampled threads: %zu are leading", leading);
 }
 

@@ -1,4 +1,4 @@
-/* stacks: tables of sampled stacks: threads, functions, lines, packages and the call tree, for flame graphs and exports.
+/* stacks: tables of sampled stacks: threads, functions, lines, packages, and the call tree, which flame graphs show.
  * Part of an analysis, in its arena. Included by analyze.h.
  * Must not know how stacks are sampled, nor output formats. */
 #ifndef TARE_ANALYZE_STACKS_H
@@ -22,9 +22,10 @@ const char *tare__state_word(uint32_t state);
 const char *tare__state_phrase(uint32_t state);
 const char *tare__frame_kind_word(uint32_t kind); /* "python", "native", "kernel", "note" */
 
-/* The leading thread is the one whose wall time is the time of the program: the main thread of the first process, or the
- * thread that works while that one only waits for it. Active time is all time of the leading thread, and of other threads
- * what they spend on a CPU, waiting for one, for the GIL or for a disk: a thread that waits for work is not active. */
+/* The leading thread is the one whose wall time is the time of the program: the main thread of the first process, or
+ * the thread that works while that one only waits for it. Active time is all time of the leading thread, and of other
+ * threads what they spend on a CPU, waiting for one, for the GIL or for a disk: a thread that waits for work is not
+ * active. */
 typedef struct tare__sampled_thread_row { /* the leading thread first, then by active time descending */
     int64_t pid, tid;
     const char *name;     /* NULL: not known */

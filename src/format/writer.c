@@ -235,12 +235,23 @@ static void account(tare__writer *writer, const tare__text *blocks, bool written
 }
 
 /* The file stays below its limit at all times, including the copy of what is kept: it grows to two thirds and is cut
- * to one. */
+ * to one. Tables of stacks cannot be dropped, and may become large: what they take is taken from the rest. If that is
+ * too little, the file is longer than its limit, but is not copied for every block. */
 static void make_room(tare__writer *writer, size_t bytes)
 {
-    if (writer->max_bytes && writer->bytes + bytes > writer->max_bytes / 3 * 2)
-        tare__writer_compact(writer, 0, writer->max_bytes / 3 - writer->max_bytes / 64); /* the rest: what cannot be
-                                                                                          * dropped */
+    uint64_t max = writer->max_bytes, tables = 0, dropped = 0;
+    if (!max || writer->bytes + bytes <= max / 3 * 2)
+        return;
+    for (size_t i = 0; i < writer->entry_count; i++) {
+        const tare__block_entry *entry = &writer->entries[i];
+        tables += entry->kind == TARE__BLOCK_STACKS ? entry->bytes : 0;
+        dropped += tare__writer_drops(entry->kind) ? entry->bytes : 0;
+    }
+    uint64_t keep = max / 3 - max / 64; /* the rest: what cannot be dropped */
+    uint64_t least = max / 16;
+    keep = tables < keep - least ? keep - tables : least;
+    if (keep > least || dropped > 2 * least)
+        tare__writer_compact(writer, 0, keep);
 }
 
 static bool any_dropped(const tare__text *blocks)

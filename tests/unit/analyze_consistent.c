@@ -25,11 +25,47 @@ typedef struct tables {
     tare__thread_row threads[1];
     tare__metric_row metrics[2];
     tare__finding findings[1];
+    tare__sampled_thread_row sampled[1];
+    tare__function_row functions[2];
+    tare__line_row lines[2];
+    tare__package_row packages[1];
+    tare__stack_node nodes[3];
     tare__course_bin bins[1];
     double parts[2];
 } tables;
 
 static const tare__durations each = {10, 20, 40, 18, 30, 38};
+
+/* One thread, 600 ms on a CPU and 400 ms asleep, in two functions. */
+static void start_stacks(tables *t)
+{
+    const tare__state_times all = {{[TARE__STATE_RUNNING] = 6e8, [TARE__STATE_SLEEP] = 4e8}};
+    const tare__state_times runs = {{[TARE__STATE_RUNNING] = 6e8}}, sleeps = {{[TARE__STATE_SLEEP] = 4e8}};
+    t->sampled[0] = (tare__sampled_thread_row){.name = "main", .leading = true, .samples = 10, .torn = 1,
+                                               .wall_ns = 1e9, .of = all, .active_ns = 1e9, .gc_ns = 1e8};
+    t->functions[0] = (tare__function_row){.function = "f", .self_ns = 6e8, .total_ns = 1e9, .of = runs,
+                                           .self_share = 0.6, .total_share = 1};
+    t->functions[1] = (tare__function_row){.function = "g", .self_ns = 4e8, .total_ns = 4e8, .of = sleeps,
+                                           .self_share = 0.4, .total_share = 0.4};
+    t->lines[0] = (tare__line_row){.function = "f", .own = true, .self_ns = 6e8, .own_ns = 1e9, .total_ns = 1e9,
+                                   .of = all, .main_ns = 1e9, .main_share = 1, .share = 1};
+    t->lines[1] = (tare__line_row){.function = "g", .self_ns = 4e8, .own_ns = NAN, .total_ns = 4e8, .of = sleeps,
+                                   .main_ns = 4e8, .main_share = 0.4, .share = 0.4};
+    t->packages[0] = (tare__package_row){.package = "your code", .self_ns = 6e8, .total_ns = 1e9, .of = runs,
+                                         .main_share = 0.6, .share = 0.6};
+    t->nodes[0] = (tare__stack_node){.name = "main", .parent = TARE__NO_ROW, .n_rows = 2, .total_ns = 1e9,
+                                     .total_cpu_ns = 6e8, .active_ns = 1e9};
+    t->nodes[1] = (tare__stack_node){.name = "f", .n_rows = 1, .self_ns = 6e8, .of = runs, .total_ns = 1e9,
+                                     .total_cpu_ns = 6e8, .active_ns = 1e9};
+    t->nodes[2] = (tare__stack_node){.name = "g", .parent = 1, .self_ns = 4e8, .of = sleeps, .total_ns = 4e8,
+                                     .active_ns = 4e8};
+    tare__analysis *of = &t->of;
+    of->sampled_threads = t->sampled, of->n_sampled_threads = 1;
+    of->functions = t->functions, of->n_functions = 2;
+    of->lines = t->lines, of->n_lines = 2;
+    of->packages = t->packages, of->n_packages = 1;
+    of->stacks = (tare__stack_tree){.nodes = t->nodes, .n = 3, .wall_ns = 1e9, .active_ns = 1e9};
+}
 
 /* Everything is as it may be. */
 static tables *start(tables *t)
@@ -87,6 +123,7 @@ static tables *start(tables *t)
     of->threads = t->threads, of->n_threads = 1;
     of->metrics = t->metrics, of->n_metrics = 2;
     of->findings = t->findings, of->n_findings = 1;
+    start_stacks(t);
     return t;
 }
 
@@ -169,6 +206,25 @@ static void what_cannot_be_is_found(void **state)
     WRONG(of.usage.gpu_busy_mean, 1.3, "busy");
     WRONG(findings[0].gain, 1.1, "its gain");
     WRONG(findings[0].to_ns, 0.5, "ends before");
+    WRONG(sampled[0].of.ns[TARE__STATE_GIL], 1e8, "states add up to");
+    WRONG(sampled[0].of.ns[TARE__STATE_GIL], -1, "gil");
+    WRONG(sampled[0].wall_ns, 2e9, "states add up to");
+    WRONG(sampled[0].active_ns, 2e9, "active time exceeds");
+    WRONG(sampled[0].gc_ns, 2e9, "garbage collection exceeds");
+    WRONG(sampled[0].torn, 11, "more torn samples");
+    WRONG(functions[0].of.ns[TARE__STATE_DISK], 1e8, "states add up to");
+    WRONG(functions[0].total_ns, 5e8, "self time exceeds the total");
+    WRONG(functions[0].total_ns, 2e9, "time of all threads");
+    WRONG(functions[1].total_share, 1.1, "its share of the total");
+    WRONG(of.n_functions, 1, "functions: self times add up");
+    WRONG(of.stacks.wall_ns, 1.1e9, "threads add up to");
+    WRONG(lines[0].self_ns, 1.1e9, "exceeds that of own code");
+    WRONG(lines[0].total_ns, 5e8, "exceeds the total");
+    WRONG(lines[1].main_ns, 5e8, "leading thread exceeds");
+    WRONG(lines[1].share, 1.1, "its share is 1.1");
+    WRONG(packages[0].total_ns, 5e8, "self time exceeds the total");
+    WRONG(nodes[0].total_ns, 1.1e9, "self and callees add up to");
+    WRONG(nodes[1].total_cpu_ns, 1.1e9, "CPU time exceeds");
 }
 
 int main(void)

@@ -12,6 +12,7 @@
 #include "analyze_helper.h"
 #include "emit/emit.h"
 #include "base_failing.h"
+#include "stacks_builder.h"
 
 enum { MODULE = 20, ADDMM, ADDMM_B, CONTINUES, CONTINUED, SWAP };
 
@@ -61,6 +62,15 @@ static builder *some_of_all(void)
     build_series(b, 3, TARE__M_RSS_PEAK, TARE__SUBJECT_PROCESS, 77, "train");
     build_samples(b, 1, 2000, 500, (const int64_t[]){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, 17);
     build_samples(b, 3, 2000, 500, (const int64_t[]){1, 2, 3}, 3);
+    stacks_builder s = stacks_start(b);
+    uint32_t main = stacks_thread(&s, 77, 77, 5, "main"), unnamed = stacks_thread(&s, 78, 79, 5, "");
+    uint32_t f = stacks_python(&s, 0, "f", "/app/a.py", 10);
+    uint32_t g = stacks_python(&s, f, "g", "/usr/lib/python3.9/re.py", 7);
+    stacks_full(&s, main, f, TARE__STATE_RUNNING, 0, 300, 200, 0);
+    stacks_full(&s, main, g, TARE__STATE_LOCK, 0, 400, 0, 0);
+    stacks_full(&s, main, 0, TARE__STATE_DISK, TARE__SAMPLE_TORN, 100, 0, 0);
+    stacks_full(&s, unnamed, g, TARE__STATE_RUNNING, 0, 400, 0, 0);
+    stacks_done(&s);
     build_end(b, t + 1000);
     return b;
 }
@@ -102,6 +112,9 @@ static int open_and_analyze(const char *path, tare__by by, tare__error *error)
         assert_int_equal(analysis->n_operators, 2);
         assert_int_equal(analysis->operators[0].paired, 20);
         assert_int_equal(analysis->n_metrics, 3);
+        assert_int_equal(analysis->n_sampled_threads, 2);
+        assert_int_equal(analysis->n_functions, 3);
+        assert_int_equal(analysis->stacks.n, 9);
         status = make_figures(analysis, error);
     }
     tare__analysis_free(analysis);

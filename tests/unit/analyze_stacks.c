@@ -287,7 +287,8 @@ static void idle_threads_do_not_dominate(void **state)
     begin();
     uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread"), idle = stacks_thread(&s, 77, 78, 5, "idle");
     uint32_t works = stacks_thread(&s, 77, 79, 5, "works");
-    uint32_t train = stacks_python(&s, 0, "train", APP "a.py", 10), get = stacks_python(&s, 0, "get", LIB "queue.py", 171);
+    uint32_t train = stacks_python(&s, 0, "train", APP "a.py", 10);
+    uint32_t get = stacks_python(&s, 0, "get", LIB "queue.py", 171);
     uint32_t decode = stacks_python(&s, 0, "decode", APP "a.py", 30);
     stacks_samples(&s, main, train, TARE__STATE_RUNNING, 20);
     stacks_samples(&s, main, train, TARE__STATE_NETWORK, 20);
@@ -472,7 +473,7 @@ static void packages_by_path(void **state)
     done(b, of);
 }
 
-/* ---- the tree ------------------------------------------------------------------------------------------------------ */
+/* ---- the tree --------------------------------------------------------------------------------------------------- */
 static void check_shape(const tare__stack_tree *tree)
 {
     double roots = 0;
@@ -617,6 +618,30 @@ static void lost_stacks_are_no_stack(void **state)
     done(b, of);
 }
 
+/* Rotation removes samples, not the tables that they refer to. */
+static void rotated_samples_do_not_count(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
+    uint32_t f = stacks_python(&s, 0, "f", APP "a.py", 15), g = stacks_python(&s, f, "g", APP "a.py", 25);
+    stacks_seal(&s);
+    size_t at = b->file.length;
+    stacks_samples(&s, main, f, TARE__STATE_RUNNING, 40);
+    stacks_seal(&s);
+    build_lose(b, at);
+    stacks_samples(&s, main, g, TARE__STATE_RUNNING, 10);
+    tare__analysis *of = finish();
+    const tare__sampled_thread_row *thread = thread_at(of, "MainThread");
+    IS_MS(thread->wall_ns, 100);
+    IS_MS(thread->no_stack_ns, 0);
+    IS_MS(thread->from_ns, 400);
+    IS_MS(thread->to_ns, 500);
+    IS_MS(function_at(of, "f")->total_ns, 100);
+    IS_MS(function_at(of, "g")->self_ns, 100);
+    done(b, of);
+}
+
 /* Half a million samples in 60 blocks: the same figures as from their sum. */
 static void many_samples(void **state)
 {
@@ -625,7 +650,10 @@ static void many_samples(void **state)
     uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
     uint32_t f = stacks_python(&s, 0, "f", APP "a.py", 15), g = stacks_python(&s, f, "g", APP "a.py", 25);
     for (int i = 0; i < 500000; i++)
-        stacks_full(&s, main, i % 5 ? f : g, i % 5 ? TARE__STATE_RUNNING : TARE__STATE_LOCK, 0, 1000, i % 5 ? 1000 : 0, 0);
+        if (i % 5)
+            stacks_full(&s, main, f, TARE__STATE_RUNNING, 0, 1000, 1000, 0);
+        else
+            stacks_full(&s, main, g, TARE__STATE_LOCK, 0, 1000, 0, 0);
     tare__analysis *of = finish();
     assert_int_equal(thread_at(of, "MainThread")->samples, 500000);
     IS_MS(function_at(of, "g")->self_ns, 100);
@@ -657,6 +685,7 @@ int main(void)
         cmocka_unit_test(large_trees_are_merged),
         cmocka_unit_test(many_threads_are_merged),
         cmocka_unit_test(lost_stacks_are_no_stack),
+        cmocka_unit_test(rotated_samples_do_not_count),
         cmocka_unit_test(many_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -114,11 +115,44 @@ static void a_limit_of_the_size_drops_the_oldest_samples(void **state)
     assert_int_equal(oldest[TARE__BLOCK_STACK_SAMPLES], 201 - counts[TARE__BLOCK_STACK_SAMPLES]);
 }
 
+static ino_t inode(const rig *rig)
+{
+    struct stat about;
+    assert_int_equal(fstat(rig->writer.fd, &about), 0);
+    return about.st_ino;
+}
+
+/* Tables that are larger than the limit: the file cannot stay below it, but is not copied for every block. */
+static void large_tables_leave_less_space_for_samples(void **state)
+{
+    rig *rig = *state;
+    unsigned counts[KINDS], copies = 0;
+    uint64_t oldest[KINDS], max = rig->writer.max_bytes = 64000;
+    append(rig, TARE__BLOCK_STACKS, 0, max / 4);
+    for (uint64_t ticks = 1; ticks <= 200; ticks++) {
+        append(rig, TARE__BLOCK_STACK_SAMPLES, ticks, 436);
+        assert_true(rig->writer.bytes <= max / 3 * 2);
+    }
+    append(rig, TARE__BLOCK_STACKS, 0, max);
+    for (uint64_t ticks = 201; ticks <= 400; ticks++) {
+        ino_t before = inode(rig);
+        append(rig, TARE__BLOCK_STACK_SAMPLES, ticks, 436);
+        assert_true(rig->writer.bytes <= max / 4 + max + max / 8 + 1000);
+        copies += inode(rig) != before;
+    }
+    count(rig, counts, oldest);
+    assert_int_equal(counts[TARE__BLOCK_STACKS], 2);
+    assert_true(counts[TARE__BLOCK_STACK_SAMPLES] >= max / 16 / 500 - 1);
+    assert_int_equal(oldest[TARE__BLOCK_STACK_SAMPLES], 401 - counts[TARE__BLOCK_STACK_SAMPLES]);
+    assert_true(copies > 5 && copies < 40);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(old_samples_go_and_tables_stay, setup, teardown),
         cmocka_unit_test_setup_teardown(a_limit_of_the_size_drops_the_oldest_samples, setup, teardown),
+        cmocka_unit_test_setup_teardown(large_tables_leave_less_space_for_samples, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

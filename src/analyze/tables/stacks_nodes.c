@@ -1,5 +1,4 @@
-/* stacks_nodes: the stacks of all samples as nodes of one call tree, with the line of own code and the package that each
- * belongs to.
+/* stacks_nodes: the stacks of all samples as nodes of one call tree, with the line of own code and the package of each.
  * Owned by the thread that analyzes.
  * Must not know times. */
 #include <stdlib.h>

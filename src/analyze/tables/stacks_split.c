@@ -1,6 +1,6 @@
-/* stacks_split: time of sampled threads by state, and the table of these threads. Counters know how long a thread was on
- * a CPU, but not at which line; states at the samples know the line, but only on average. Both are combined: sums of a
- * thread are those of its counters, the distribution within it is that of the samples.
+/* stacks_split: time of sampled threads by state, and the table of these threads. Counters know how long a thread was
+ * on a CPU, but not at which line; states at the samples know the line, but only on average. Both are combined: sums of
+ * a thread are those of its counters, the distribution within it is that of the samples.
  * Owned by the thread that analyzes. Must not know stacks. */
 #include <math.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static bool is_on(uint32_t state)
     return state == TARE__STATE_RUNNING || state == TARE__STATE_RUNNABLE;
 }
 
-/* Where the counters have more time on a CPU than the samples, a part of all waiting is moved there, and the reverse. The
- * time of each stack stays the same. */
+/* Where the counters have more time on a CPU than the samples, a part of all waiting is moved there, and the reverse.
+ * The time of each stack stays the same. */
 sampled_split tare__analyze_sampled_split(const sampled_thread *thread)
 {
     sampled_split split = {.on = 1};

@@ -235,8 +235,8 @@ static double share(double part, double whole)
     return whole > 0 ? part / whole : NAN;
 }
 
-/* The innermost function of most of a line's time. One of own code is the line's own function: what it calls in own code
- * has lines of its own. */
+/* The innermost function of most of a line's time. One of own code is the line's own function: what it calls in own
+ * code has lines of its own. */
 static void name_inner(tables *to)
 {
     const sampled_nodes *from = to->from;

@@ -255,6 +255,11 @@ static const char *thread_name(tree *tree, tare__arena *arena, uint32_t thread)
     return copied(arena, text);
 }
 
+static sampled_split split_of(const tree *tree, const stretch *cells)
+{
+    return tare__analyze_sampled_split(&tree->sampled->threads[tree->sampled->cells[cells->from].thread]);
+}
+
 static bool add_thread(tree *tree, tare__arena *arena, uint32_t process_row, uint32_t thread)
 {
     const stretch *cells = &tree->stretches[thread];
@@ -272,7 +277,7 @@ static bool add_thread(tree *tree, tare__arena *arena, uint32_t process_row, uin
     fine = fine && add_frames(tree, row, thread);
     uint32_t without = fine && no_stack ? add_merged(tree, row, thread, TARE__NODE_NO_STACK, no_stack_name) : row;
     fine = fine && without != TARE__NO_ROW;
-    sampled_split split = tare__analyze_sampled_split(&tree->sampled->threads[tree->sampled->cells[cells->from].thread]);
+    sampled_split split = split_of(tree, cells);
     for (size_t i = cells->from; i < cells->to && fine; i++) {
         const sampled_cell *cell = &tree->sampled->cells[i];
         uint32_t nearest = tree->nearest[cell->node];
@@ -287,7 +292,7 @@ static bool add_thread(tree *tree, tare__arena *arena, uint32_t process_row, uin
 static void merge_thread(tree *tree, uint32_t to, uint32_t thread)
 {
     const stretch *cells = &tree->stretches[thread];
-    sampled_split split = tare__analyze_sampled_split(&tree->sampled->threads[tree->sampled->cells[cells->from].thread]);
+    sampled_split split = split_of(tree, cells);
     for (size_t i = cells->from; i < cells->to; i++)
         add_times(tree, to, &tree->sampled->cells[i], &split, false);
 }

@@ -65,7 +65,7 @@ static const char *module_file(const char *file)
     return from;
 }
 
-/* Where most of a line's time is spent; NULL: in the line itself. The code of a module has no name: its file says more. */
+/* Where most of a line's time is spent; NULL: in the line itself. Code of a module has no name: its file says more. */
 static const char *inner_of(char out[NAME_BYTES], const tare__line_row *row)
 {
     if (!row->inner || !(row->inner_ns >= 0.5 * row->own_ns))
@@ -77,8 +77,13 @@ static const char *inner_of(char out[NAME_BYTES], const tare__line_row *row)
 
 static const char *state_word(uint32_t state)
 {
-    return state == TARE__STATE_GIL ? "GIL" : state == TARE__STATE_GPU ? "GPU" : state == TARE__STATE_RUNNABLE ? "CPU wait"
-           : state == TARE__STATE_SLEEP ? "sleeping" : tare__state_word(state);
+    switch (state) {
+    case TARE__STATE_RUNNABLE: return "CPU wait";
+    case TARE__STATE_GIL: return "GIL";
+    case TARE__STATE_GPU: return "GPU";
+    case TARE__STATE_SLEEP: return "sleeping";
+    default: return tare__state_word(state);
+    }
 }
 
 static uint32_t longest_state(const tare__state_times *of)
