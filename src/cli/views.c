@@ -240,7 +240,8 @@ static int write_csv(const void *what, const tare__emit_files *files, tare__erro
     return tare__emit_csv(&tare__document_report, one->input.analysis, files, error);
 }
 
-static int write_one(view *one, const char *path, const tare__emit_options *options, bool *unwritten, tare__error *error)
+static int write_one(view *one, const char *path, const tare__emit_options *options, bool *unwritten,
+                     tare__error *error)
 {
     char *sources[TARE__EMIT_SOURCES] = {NULL};
     bool wanted = options->source && strcmp(one->emitter->name, "html") == 0;

@@ -6,9 +6,11 @@ The flame graph in SVG is tested in tests/browser."""
 import collections
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
+from xml.etree import ElementTree
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -276,3 +278,67 @@ def test_a_trace_without_stacks_is_told(bench, kind):
     assert done.status == 2 and f"--{kind} is the trace itself" in done.err
     done = bench.tare("report", f"--{kind}", "out", "-o", "other", trace)
     assert done.status == 2 and "mutually exclusive" in done.err
+
+
+# 2 s in two threads, of which 0.8 s on a CPU; see tests/browser/make_stacks.c.
+@pytest.fixture
+def recorded(bench):
+    script = bench.folder / "hot.py"
+    script.write_text("import json\njson.dumps(big)\n    while not done: work()\n")
+    os.utime(script, (1_600_000_000, 1_600_000_000))  # the run began in 2023
+    trace = bench.folder / "run.tare"
+    trace.write_bytes(subprocess.run([MAKE.parent / "make_stacks", script], stdout=subprocess.PIPE, timeout=PATIENCE,
+                                     check=True).stdout)
+    return trace
+
+
+def test_a_trace_is_exported(bench, recorded):
+    """Through the whole command: every export has the time of the table of threads."""
+    out = bench.folder / "out"
+
+    def exported(kind):
+        done = bench.tare("report", f"--{kind}", out, recorded)
+        assert done.status == 0, done.err
+        return out.read_bytes()
+
+    assert [row["wall_ns"] for row in bench.json(recorded)["sampled_threads"]] == [1_000_000_000, 1_000_000_000]
+    lines = exported("folded").decode().splitlines()
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == 2_000_000
+    file = json.loads(exported("speedscope"))
+    check_schema(file)
+    assert [profile["endValue"] for profile in file["profiles"]] == pytest.approx([1, 1])
+    samples = Profile(exported("pprof")).message.sample
+    assert [sum(sample.value[at] for sample in samples) for at in (0, 1)] == [2_000_000_000, 800_000_000]
+    assert ElementTree.fromstring(exported("flamegraph")).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def code_in(path):
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.S).group(1)
+    return [text for text in json.loads(data)["stacks"]["code"] if text is not None]
+
+
+def test_code_is_shown_on_request_only(bench, recorded):
+    page = bench.folder / "page.html"
+
+    def shown(*words):
+        done = bench.tare("report", "--html", "-o", page, *words, recorded)
+        assert done.status == 0, done.err
+        return code_in(page)
+
+    assert shown() == []
+    assert sorted(shown("--source")) == ["json.dumps(big)", "while not done: work()"]
+    (bench.folder / "hot.py").write_text("secret = 1\nanother = 2\n")  # changed since
+    assert shown("--source") == []
+    assert "--source requires --html" in bench.tare("report", "--source", recorded).err
+
+
+def test_code_of_other_files_is_not_shown(bench, tmp_path):
+    page, trace = bench.folder / "page.html", bench.folder / "run.tare"
+    for name in ("/etc/shadow", "/etc/passwd", "/proc/self/environ"):
+        link = tmp_path / (name.replace("/", "_") + ".py")
+        link.symlink_to(name)
+        for script in (name, link):
+            trace.write_bytes(subprocess.run([MAKE.parent / "make_stacks", script], stdout=subprocess.PIPE,
+                                             timeout=PATIENCE, check=True).stdout)
+            assert bench.tare("report", "--html", "--source", "-o", page, trace).status == 0
+            assert code_in(page) == []

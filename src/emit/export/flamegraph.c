@@ -353,8 +353,8 @@ static int put_all(drawing *to)
     tare__text_string(&to->out, "]]></style>\n<rect id=\"ground\" width=\"100%\" height=\"100%\"/>\n");
     tare__text_append(&to->out, head.data, head.length);
     tare__text_free(&head);
-    tare__text_format(&to->out, "<svg id=\"frames\" x=\"%d\" y=\"%u\" width=\"%d\" height=\"%u\">\n", MARGIN, top, INNER,
-                      inner);
+    tare__text_format(&to->out, "<svg id=\"frames\" x=\"%d\" y=\"%u\" width=\"%d\" height=\"%u\">\n", MARGIN, top,
+                      INNER, inner);
     int status = put_boxes(to);
     tare__text_format(&to->out, "</svg>\n<text id=\"details\" x=\"%d\" y=\"%u\" data-empty=\"%s\">%s</text>\n", MARGIN,
                       bottom - 11, hint, hint);

@@ -81,7 +81,7 @@ static void put_threads(packing *of)
     page->text.failed |= of->name.failed;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------------------- */
 /* Depth below the thread; of the outermost the thread's row; function, line, nanoseconds running, the number of other
  * states, and each with its nanoseconds. */
 static void pack_node(const packing *of, size_t i, uint32_t depth, uint32_t owner, tare__text *bytes)
