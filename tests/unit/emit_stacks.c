@@ -1,4 +1,4 @@
-/* Tests of what a report shows of sampled stacks: golden text and JSON of a trace, widths.
+/* Tests of what a report shows of sampled stacks: golden text and JSON of a trace, widths, failing memory.
  * One thread.
  * Must not know how the tables are made. */
 #define _GNU_SOURCE
@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "analyze_helper.h"
+#include "base_failing.h"
 #include "emit_golden.h"
 #include "stacks_builder.h"
 
@@ -114,6 +115,38 @@ static void every_width_is_kept(void **state)
     done(b, of);
 }
 
+static int drop(void *context, const void *data, size_t bytes)
+{
+    (void)context;
+    (void)data;
+    (void)bytes;
+    return 0;
+}
+
+static void out_of_memory_is_said(void **state)
+{
+    (void)state;
+    builder *b;
+    tare__analysis *of = fetch(&b);
+    tare__emit_sink sink = {.write = drop};
+    tare__emit_input input = {.analysis = of};
+    tare__emit_options options = {.width = 80, .all = true};
+    int failures = 0;
+    for (int n = 0;; n++) {
+        tare__error error = {""};
+        allocations_left = n;
+        int status = tare__emit_text.emit(&input, &options, &sink, &error);
+        allocations_left = -1;
+        if (status == 0)
+            break;
+        failures++;
+        assert_int_equal(status, TARE_E_MEMORY);
+        assert_string_equal(error.text, "out of memory");
+    }
+    assert_true(failures > 5);
+    done(b, of);
+}
+
 int main(void)
 {
     setenv("TZ", "UTC", 1);
@@ -121,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_are_as_they_were),
         cmocka_unit_test(every_width_is_kept),
+        cmocka_unit_test(out_of_memory_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
