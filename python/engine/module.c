@@ -254,7 +254,8 @@ static PyMethodDef methods[] = {
     {"stream", read_stream, METH_O, "A table as a capsule of the Arrow C stream interface."},
     {"absent", read_absent, METH_VARARGS, "Why a value of a table of one row is missing; None: it is present."},
     {"emit", (PyCFunction)(void (*)(void))emit, METH_VARARGS | METH_KEYWORDS,
-     "The report as bytes of a format: text, json, html, events, chrome, perfetto."},
+     "The report as bytes of a format: text, json, html, events, chrome, perfetto, flamegraph, folded, "
+     "speedscope, pprof."},
     {"emit_files", emit_files, METH_O, "The bytes of the files of a format, by name: csv, tensorboard."},
     {NULL, NULL, 0, NULL},
 };

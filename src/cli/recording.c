@@ -20,8 +20,9 @@
 #define CARBON_MAX      10000.0 /* g/kWh: ten times the highest carbon intensity of any grid */
 
 /* In the order of their options. */
-static const char *const formats[TARE__RECORDING_VIEWS] = {"html", "json", TARE__VIEW_CSV, "chrome", "perfetto",
-                                                            TARE__VIEW_TENSORBOARD};
+static const char *const formats[TARE__RECORDING_VIEWS] = {
+    "html", "json", TARE__VIEW_CSV, "chrome", "perfetto", TARE__VIEW_TENSORBOARD, "flamegraph", "folded", "speedscope",
+    "pprof"};
 
 /* ---- options -------------------------------------------------------------------------------------- */
 static int take_interval(tare__cli_recording *recording, const char *argument, tare__error *error)
@@ -152,7 +153,7 @@ static void write_views(const tare__cli_recording *recording, const char *me, ta
                         const tare__analysis *analysis)
 {
     for (int i = 0; i < TARE__RECORDING_VIEWS; i++) {
-        tare__emit_options options = {0};
+        tare__emit_options options = {.source = true};
         tare__error error = {""};
         bool unwritten;
         if (recording->views[i] && tare__view_write(formats[i], recording->views[i], trace, analysis, &options,

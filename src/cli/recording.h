@@ -20,7 +20,7 @@ enum {
     TARE__RECORDING_CARBON,
     TARE__RECORDING_TAG
 };
-#define TARE__RECORDING_VIEWS 6
+#define TARE__RECORDING_VIEWS 10
 
 /* Rows of the option table of a command whose settings have a member `recording`. */
 #define TARE__RECORDING_OPTIONS(settings)                                                                              \
@@ -39,6 +39,14 @@ enum {
      TARE__CLI_TEXT(settings, recording.views[4])},                                                                    \
     {"tensorboard", 0, "DIR", "write a TensorBoard profile to this directory",                                         \
      TARE__CLI_TEXT(settings, recording.views[5])},                                                                    \
+    {"flamegraph", 0, "FILE", "write a flame graph of the stack samples (SVG)",                                        \
+     TARE__CLI_TEXT(settings, recording.views[6])},                                                                    \
+    {"folded", 0, "FILE", "write the stack samples as folded stacks for flamegraph.pl, inferno and speedscope",        \
+     TARE__CLI_TEXT(settings, recording.views[7])},                                                                    \
+    {"speedscope", 0, "FILE", "write the stack samples (JSON) for speedscope.app",                                     \
+     TARE__CLI_TEXT(settings, recording.views[8])},                                                                    \
+    {"pprof", 0, "FILE", "write the stack samples (profile.proto, gzip) for pprof",                                    \
+     TARE__CLI_TEXT(settings, recording.views[9])},                                                                    \
     {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)", TARE__RECORDING_INTERVAL},           \
     {"disable", 0, "LIST", "samplers to disable, separated by commas: process, system, container, power, nvml",        \
      TARE__RECORDING_WITHOUT},                                                                                         \

@@ -17,10 +17,13 @@
 #define ME      "tare report"
 #define PARQUET "parquet"
 
-enum { REPORT_CSV, REPORT_PARQUET, REPORT_TENSORBOARD, REPORT_BY };
+enum { REPORT_CSV, REPORT_PARQUET, REPORT_TENSORBOARD, REPORT_BY, REPORT_STACKS /* and on: stack_formats */ };
+
+static const char *const stack_formats[] = {"flamegraph", "folded", "speedscope", "pprof"};
 
 typedef struct report_settings {
-    const char *format, *output, *folder, *rules_file;
+    const char *format, *output, *rules_file;
+    const char *place; /* file or folder that the option of the format names */
     char *default_output; /* default name of a page */
     tare__analyze_options analyze;
     tare__emit_options emit;
@@ -37,12 +40,19 @@ static const tare__cli_option report_options[] = {
      TARE__CLI_FORMAT(report_settings, format)},
     {"tensorboard", 0, "DIR", "write a profile for TensorBoard and HolisticTraceAnalysis to this directory",
      REPORT_TENSORBOARD},
+    {"flamegraph", 0, "FILE", "write a flame graph of the stack samples (SVG)", REPORT_STACKS},
+    {"folded", 0, "FILE", "write the stack samples as folded stacks for flamegraph.pl, inferno and speedscope",
+     REPORT_STACKS + 1},
+    {"speedscope", 0, "FILE", "write the stack samples (JSON) for speedscope.app", REPORT_STACKS + 2},
+    {"pprof", 0, "FILE", "write the stack samples (profile.proto, gzip) for pprof", REPORT_STACKS + 3},
     {"events", 0, NULL, "print the raw event stream, one event per line", TARE__CLI_FORMAT(report_settings, format)},
     {"by", 0, "WHAT", "group the span tree by run (default), process or thread",
      REPORT_BY},
     {"all", 0, NULL, "show every row; truncate nothing", TARE__CLI_SETS(report_settings, emit.all)},
     {"raw", 0, NULL, "show self times as measured, without subtracting overhead",
      TARE__CLI_SETS(report_settings, emit.raw)},
+    {"source", 0, NULL, "show the code of the hottest lines in the HTML report (your own .py files only)",
+     TARE__CLI_SETS(report_settings, emit.source)},
     {"rules", 0, "FILE", "add findings from user-defined rules", TARE__CLI_TEXT(report_settings, rules_file)},
     {"output", 'o', "FILE", "output file (written atomically)", TARE__CLI_TEXT(report_settings, output)},
     {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)",
@@ -65,20 +75,21 @@ static int take_by(report_settings *settings, const char *what, tare__error *err
                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static int take_folder(report_settings *settings, const char *format, const char *argument, tare__error *error)
+static int take_placed(report_settings *settings, const char *format, const char *argument, tare__error *error)
 {
     int status = tare__cli_take_format(format, &settings->format, error);
-    return status ? status : tare__cli_take_text(format, argument, &settings->folder, error);
+    return status ? status : tare__cli_take_text(format, argument, &settings->place, error);
 }
 
 static int take_report_option(void *context, int key, const char *argument, tare__error *error)
 {
     report_settings *settings = context;
     switch (key) {
-    case REPORT_CSV: return take_folder(settings, TARE__VIEW_CSV, argument, error);
-    case REPORT_PARQUET: return take_folder(settings, PARQUET, argument, error);
-    case REPORT_TENSORBOARD: return take_folder(settings, TARE__VIEW_TENSORBOARD, argument, error);
-    default: return take_by(settings, argument, error);
+    case REPORT_CSV: return take_placed(settings, TARE__VIEW_CSV, argument, error);
+    case REPORT_PARQUET: return take_placed(settings, PARQUET, argument, error);
+    case REPORT_TENSORBOARD: return take_placed(settings, TARE__VIEW_TENSORBOARD, argument, error);
+    case REPORT_BY: return take_by(settings, argument, error);
+    default: return take_placed(settings, stack_formats[key - REPORT_STACKS], argument, error);
     }
 }
 
@@ -129,7 +140,7 @@ static int report(tare__trace *trace, report_settings *settings, tare__error *er
     bool unwritten = false;
     int status = tare__view_needs_tables(format) ? analyze(trace, settings, &analysis, error) : 0;
     if (!status)
-        status = tare__view_write(format, settings->folder ? settings->folder : settings->output, trace, analysis,
+        status = tare__view_write(format, settings->place ? settings->place : settings->output, trace, analysis,
                                   &settings->emit, &unwritten, error);
     tare__analysis_free(analysis);
     if (!status && settings->default_output)
@@ -146,10 +157,17 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
     if (status || words->help)
         return status;
     status = tare__cli_one_word(words, "trace", "tare report FILE.tare", path, error);
-    if (!status && settings->output && settings->folder)
+    if (!status && settings->output && settings->place)
         return tare__fail(error, TARE_E_USAGE, "--%s and --output are mutually exclusive", settings->format);
-    if (!status && settings->output && tare__cli_same_file(*path, settings->output))
-        return tare__fail(error, TARE_E_USAGE, "--output is the trace itself; choose another file");
+    if (!status && settings->emit.source && (!settings->format || strcmp(settings->format, "html") != 0))
+        return tare__fail(error, TARE_E_USAGE, "--source requires --html");
+    bool is_file = false;
+    for (size_t i = 0; i < TARE__COUNT_OF(stack_formats) && settings->place; i++)
+        is_file = is_file || strcmp(settings->format, stack_formats[i]) == 0;
+    const char *output = settings->output ? settings->output : is_file ? settings->place : NULL;
+    if (!status && output && tare__cli_same_file(*path, output))
+        return tare__fail(error, TARE_E_USAGE, "--%s is the trace itself; choose another file",
+                          settings->output ? "output" : settings->format);
     return status ? status : find_place(settings, *path, error);
 }
 
@@ -173,7 +191,7 @@ static int report_main(int argc, char **argv)
         return tare__cli_usage(ME, &error);
     }
     if (settings.format && strcmp(settings.format, PARQUET) == 0) {
-        tare__cli_parquet(settings.folder, path, settings.rules_file, &error);
+        tare__cli_parquet(settings.place, path, settings.rules_file, &error);
         tare__cli_say(ME, "%s", error.text);
         return TARE__EXIT_FAILED;
     }

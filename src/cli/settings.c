@@ -33,6 +33,8 @@ static const struct {
     {"carbon", false, RECORDING},   {"live", true, RECORDING},      {"rules", false, RECORDING | SHOWING},
     {"html", false, RECORDING},     {"json", false, RECORDING},     {"csv", false, RECORDING},
     {"chrome", false, RECORDING},   {"perfetto", false, RECORDING}, {"tensorboard", false, RECORDING},
+    {"flamegraph", false, RECORDING}, {"folded", false, RECORDING},  {"speedscope", false, RECORDING},
+    {"pprof", false, RECORDING},
     {"width", false, SHOWING},
     {"by", false, SHOWING},         {"lines", false, RECORDING},
     {"ops", true, RECORDING},       {"shapes", true, RECORDING},
@@ -138,7 +140,8 @@ static bool is_inside(const char *path)
 
 static int stays_inside(size_t i, const tare__toml_pair *pair, const char *where, tare__error *error)
 {
-    static const char *const outputs[] = {"html", "json", "csv", "chrome", "perfetto", "tensorboard", "store"};
+    static const char *const outputs[] = {"html",       "json",       "csv",    "chrome",     "perfetto", "tensorboard",
+                                          "flamegraph", "folded",     "speedscope", "pprof", "store"};
     static const char *const no_places[] = {"off", "no", "none", "false", "0"};
     bool writes = false, is_store = strcmp(known[i].name, "store") == 0, none = false;
     for (size_t j = 0; j < TARE__COUNT_OF(outputs); j++)

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sources.h"
 #include "tare.h"
 
 #define TABLES_MAX      64u
@@ -238,6 +239,23 @@ static int write_csv(const void *what, const tare__emit_files *files, tare__erro
     return tare__emit_csv(&tare__document_report, one->input.analysis, files, error);
 }
 
+static int write_one(view *one, const char *path, const tare__emit_options *options, bool *unwritten,
+                     tare__error *error)
+{
+    char *sources[TARE__EMIT_SOURCES] = {NULL};
+    bool wanted = options->source && strcmp(one->emitter->name, "html") == 0;
+    int status = wanted && !tare__cli_sources_read(one->input.trace, one->input.analysis, sources, TARE__EMIT_SOURCES)
+                     ? tare__fail(error, TARE_E_MEMORY, "out of memory")
+                     : 0;
+    one->input.sources = (const char *const *)sources;
+    one->input.n_sources = wanted ? TARE__EMIT_SOURCES : 0;
+    if (!status)
+        status = tare__view_one(path, options, strcmp(one->emitter->name, "text") == 0, write_view, one, unwritten,
+                                error);
+    tare__cli_sources_free(sources, TARE__EMIT_SOURCES);
+    return status;
+}
+
 int tare__view_write(const char *format, const char *path, tare__trace *trace, const tare__analysis *analysis,
                      const tare__emit_options *options, bool *unwritten, tare__error *error)
 {
@@ -251,7 +269,7 @@ int tare__view_write(const char *format, const char *path, tare__trace *trace, c
                          : 0;
         one.input.timeline = timeline;
         if (!status)
-            status = tare__view_one(path, options, strcmp(format, "text") == 0, write_view, &one, unwritten, error);
+            status = write_one(&one, path, options, unwritten, error);
         tare__timeline_free(timeline);
         return status;
     }

@@ -15,6 +15,10 @@ static const tare__emitter *const emitters[] = {
     &tare__emit_chrome,
     &tare__emit_perfetto,
     &tare__emit_html,
+    &tare__emit_folded,
+    &tare__emit_speedscope,
+    &tare__emit_pprof,
+    &tare__emit_flamegraph,
 };
 
 const tare__emitter *tare__emit_find(const char *name)

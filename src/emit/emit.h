@@ -23,6 +23,7 @@ typedef struct tare__emit_options {
     bool all;    /* merge and omit nothing */
     bool raw;    /* show self times as measured, without subtracting the recorder's overhead */
     bool pretty; /* JSON: indented */
+    bool source; /* a page shows the code of the hottest lines */
     const char *trace; /* its name, for the suggested commands; NULL: suggest none */
 } tare__emit_options;
 
@@ -47,7 +48,11 @@ typedef struct tare__emit_input {
     const tare__analysis *analysis;
     struct tare__trace *trace;
     const tare__timeline *timeline;
+    const char *const *sources; /* code of the first n_sources of analysis->lines; NULL: not known */
+    size_t n_sources;
 } tare__emit_input;
+
+#define TARE__EMIT_SOURCES 40u /* lines with code in a page */
 
 typedef struct tare__emitter {
     const char *name;
@@ -59,7 +64,7 @@ typedef struct tare__emitter {
 } tare__emitter;
 
 extern const tare__emitter tare__emit_text, tare__emit_json, tare__emit_events, tare__emit_html, tare__emit_chrome,
-    tare__emit_perfetto;
+    tare__emit_perfetto, tare__emit_folded, tare__emit_speedscope, tare__emit_pprof, tare__emit_flamegraph;
 
 /* CSV is one file per table: one name and sink at a time. `open` returns the sink of a new file, NULL to stop. */
 typedef struct tare__emit_files {

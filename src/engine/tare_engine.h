@@ -43,7 +43,8 @@ TARE_ENGINE_API const char *tare_engine_absent(const tare_engine_report *report,
 /* Receives output in pieces. 0; otherwise nothing more is written. */
 typedef int tare_engine_write(void *context, const void *data, size_t bytes);
 /* Shows a report as `tare report` does: "text" (80 columns, control characters replaced), "json", "html", "events",
- * "chrome", "perfetto". Formats with events read the trace again. `all`: every row. */
+ * "chrome", "perfetto", "flamegraph", "folded", "speedscope", "pprof". Formats with events read the trace again. `all`:
+ * every row. */
 TARE_ENGINE_API int tare_engine_emit(const tare_engine_report *report, const char *format, int all,
                                      tare_engine_write *write, void *context, char error[TARE_ENGINE_ERROR]);
 

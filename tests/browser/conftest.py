@@ -21,7 +21,8 @@ def run(*command, **options):
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
-    """Pages by name: made by hand (rich, large, hostile, bare), or of a real run (small, million, phased)."""
+    """Pages by name: made by hand (rich, large, hostile, bare, flamegraph), or of a real run (small, million, phased).
+    """
     folder = tmp_path_factory.mktemp("pages")
 
     def of_run(path, steps):
@@ -33,14 +34,14 @@ def pages(tmp_path_factory):
         run(BUILD / "tare", "report", "--html", "-o", path, trace, cwd=folder)
 
     def page(name):
-        path = folder / (name + ".html")
+        path = folder / (name + (".svg" if name.startswith("flamegraph") else ".html"))
         if not path.exists():
             steps = {"small": 200, "million": 12000, "phased": 40}.get(name)
             if steps:
                 of_run(path, steps)
             else:
                 with open(path, "wb") as out:
-                    run(BUILD / "tests" / "browser" / "make_page", name, stdout=out)
+                    run(BUILD / "tests" / "browser" / "make_page", *name.split(), stdout=out)
         return path
 
     return page
@@ -77,7 +78,7 @@ def show(chromium, pages):
         page, path = contexts[-1].new_page(), pages(name)
         watch(page, path)
         page.goto(path.as_uri())
-        page.wait_for_selector("html[data-ready]")
+        page.wait_for_selector(":root[data-ready]")
         return page
 
     yield open_page

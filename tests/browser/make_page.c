@@ -1,6 +1,7 @@
 /* make_page: writes pages of tables made by hand, for what no test machine can record: GPUs, every finding, names
- * that attack, a hundred thousand boxes.
+ * that attack, a hundred thousand boxes; and exports of sampled stacks.
  * usage: make_page rich|hostile|large|bare > page.html
+ *        make_page folded|speedscope|pprof|flamegraph [hostile] > FILE
  * One thread. Must not know how pages are read. */
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "../unit/emit_sample.h"
+#include "../unit/emit_stack_tree.h"
 #include "emit/run/html.h"
 
 #define BOXES_MOST 120000
@@ -311,12 +313,23 @@ static const tare__finding some_findings[] = {
      .to_ns = NAN},
 };
 
+/* Of the hottest lines, below. */
+static const char *const code[] = {"output = model(images.to(device))",
+                                   "image = image.convert(\"RGB\")",
+                                   "loss.backward()  # \"</script><img src=x onerror=alert(1)>\"",
+                                   "image = Image.open(path).resize((224, 224))",
+                                   "for images, labels in loader:",
+                                   NULL};
+
 /* ---- pages -------------------------------------------------------------------------------------- */
 static int write_page(const tare__analysis *analysis, const tare__timeline *timeline)
 {
     const tare__emit_sink sink = {.write = put, .context = stdout};
+    const tare__emit_options options = {.source = true};
+    const tare__emit_input input = {.analysis = analysis, .timeline = timeline, .sources = code,
+                                    .n_sources = analysis->n_lines ? TARE__COUNT_OF(code) : 0};
     tare__error error = {""};
-    return tare__html_write(analysis, timeline, &tare__html_limits_of_a_page, &sink, &error) != 0;
+    return tare__emit_html.emit(&input, &options, &sink, &error) != 0;
 }
 
 /* 600 steps, five a bar; the first ones are slow, and loading takes longer and longer. */
@@ -397,6 +410,22 @@ static const tare__usage_table rich_usage = {
     .absent_energy = "only root may read RAPL",
 };
 
+static stack_sample stacks;
+#define TIMES_OF(ns, where) {{[TARE__STATE_RUNNING] = (ns)*0.9, [where] = (ns)*0.1}}
+#define LINE(in, at, what, of_all, ns, where, callee)                                                                 \
+    {.file = in, .line = at, .function = what, .package = MINE, .own = true, .samples = (uint64_t)((ns) / 1e7),       \
+     .self_ns = (ns)*0.02, .own_ns = ns, .total_ns = ns, .of = TIMES_OF(ns, where), .main = TIMES_OF(ns, where),      \
+     .main_ns = ns, .main_share = of_all, .active_ns = ns, .share = of_all, .inner = callee,                          \
+     .inner_ns = (callee) ? (ns)*0.8 : NAN}
+static const tare__line_row rich_lines[] = {
+    LINE(HOME "train.py", 42, "train_epoch", 0.212, 3.525 * S, TARE__STATE_GIL, "Conv2d.forward"),
+    LINE(HOME "data.py", 29, "Photos.__getitem__", 0.196, 3.221 * S, TARE__STATE_RUNNABLE, "ImageFile.load"),
+    LINE(HOME "train.py", 44, "train_epoch", 0.168, 2.785 * S, TARE__STATE_GIL, "_engine_run_backward"),
+    LINE(HOME "data.py", 27, "Photos.__getitem__", 0.153, 2.527 * S, TARE__STATE_DISK, "Image.resize"),
+    LINE(HOME "train.py", 38, "train_epoch", 0.1, 1.645 * S, TARE__STATE_PIPE, "Connection._poll"),
+    LINE(HOME "storage.py", 31, "upload", 0.032, 0.536 * S, TARE__STATE_NETWORK, NULL),
+};
+
 static int write_rich(unsigned steps, uint64_t merged)
 {
     double total = 42 * S;
@@ -424,6 +453,9 @@ static int write_rich(unsigned steps, uint64_t merged)
     analysis.run.cpu_model = "AMD EPYC 9354 32-Core Processor";
     analysis.run.cpus = 64;
     analysis.run.memory_bytes = 512.0 * 1073741824;
+    add_stacks(&analysis, &stacks, stacks_made, TARE__COUNT_OF(stacks_made));
+    analysis.lines = rich_lines;
+    analysis.n_lines = TARE__COUNT_OF(rich_lines);
     analysis.own.sampler_cpu_ns = 120 * MS;
     analysis.own.interval_ns = 100 * MS;
     analysis.own.longest_interval_ns = 100 * MS;
@@ -500,6 +532,7 @@ static int write_hostile(void)
     analysis.run.arguments = arguments;
     analysis.run.n_arguments = 1;
     analysis.run.notes = notes;
+    add_stacks(&analysis, &stacks, stacks_hostile, TARE__COUNT_OF(stacks_hostile));
     analysis.usage.rss_peak_process = analysis.usage.absent_energy = analysis.usage.absent_gpu = ATTACK;
     for (uint32_t i = 0; i < 3; i++)
         add_box(0, 0, i, i * 0.3 * S, 0.2 * S, 1);
@@ -553,9 +586,31 @@ static int write_bare(void)
     return write_page(&analysis, &timeline);
 }
 
+/* ---- exports ------------------------------------------------------------------------------------- */
+static int write_export(const tare__emitter *emitter, bool hostile)
+{
+    const tare__emit_sink sink = {.write = put, .context = stdout};
+    const tare__emit_options options = {0};
+    tare__analysis analysis = {.run = train.run};
+    tare__emit_input input = {.analysis = &analysis};
+    tare__error error = {""};
+    analysis.run.command = hostile ? STACK_ATTACK : "python train.py --epochs 3";
+    analysis.run.directory = "/home/ada/vision";
+    analysis.run.elapsed_ns = 10.5 * S;
+    if (hostile)
+        add_stacks(&analysis, &stacks, stacks_hostile, TARE__COUNT_OF(stacks_hostile));
+    else
+        add_stacks(&analysis, &stacks, stacks_made, TARE__COUNT_OF(stacks_made));
+    return emitter->emit(&input, &options, &sink, &error) != 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *which = argc > 1 ? argv[1] : "";
+    static const char *const exports[] = {"folded", "speedscope", "pprof", "flamegraph"};
+    for (size_t i = 0; i < TARE__COUNT_OF(exports); i++)
+        if (strcmp(which, exports[i]) == 0)
+            return write_export(tare__emit_find(which), argc > 2 && strcmp(argv[2], "hostile") == 0);
     if (strcmp(which, "rich") == 0)
         return write_rich(600, 1);
     if (strcmp(which, "large") == 0) /* a million spans in a hundred thousand boxes */
@@ -564,6 +619,6 @@ int main(int argc, char **argv)
         return write_hostile();
     if (strcmp(which, "bare") == 0)
         return write_bare();
-    fprintf(stderr, "usage: make_page rich|hostile|large|bare > page.html\n");
+    fprintf(stderr, "usage: make_page rich|hostile|large|bare > page.html, or of an export\n");
     return 2;
 }

@@ -14,6 +14,7 @@
 #include "emit/run/html_page.h"
 #include "emit_golden.h"
 #include "emit_sample.h"
+#include "emit_stack_tree.h"
 #include "tare.h"
 
 #define ATTACK "</script><img src=x onerror=alert(1)>&\xe2\x80\xa8\xe2\x80\xa9"
@@ -322,16 +323,45 @@ static int drop(void *context, const void *data, size_t bytes)
     return 0;
 }
 
+/* ---- sampled stacks ------------------------------------------------------------------------------ */
+static void stacks_are_packed(void **state)
+{
+    (void)state;
+    static stack_sample sample;
+    tare__analysis analysis = train;
+    add_stacks(&analysis, &sample, stacks_hostile, COUNT(stacks_hostile));
+    char *data = data_of(&analysis, &timeline, usual);
+    assert_null(strpbrk(data, "<>&"));
+    const char *stacks = strstr(data, "\"stacks\":{");
+    assert_non_null(stacks);
+    assert_non_null(strstr(stacks, "\"nodes\":3,"));
+    unpacked read = unpack(stacks, "\"packed\":\"");
+    /* Depth, thread, function, line, running, other states: state and time. Functions are numbered with all nodes. */
+    static const uint64_t expected[] = {0, 0, 1, 5, 600000000, 0,
+                                        1, 2, 6, 300000000, 1, TARE__STATE_NETWORK, 100000000,
+                                        1, 3, 0, 50000000, 0};
+    for (size_t i = 0; i < COUNT(expected); i++)
+        assert_int_equal(varint(&read), expected[i]);
+    assert_int_equal(read.at, read.n);
+    free(data);
+    data = data_of(&train, &timeline, usual);
+    assert_non_null(strstr(data, "\"stacks\":null"));
+    free(data);
+}
+
 static void out_of_memory_is_said(void **state)
 {
     (void)state;
     tare__html_limits few = {.spans = 4, .rows = 100, .points = 1000};
     tare__emit_sink sink = {.write = drop};
+    static stack_sample sample;
+    tare__analysis analysis = train;
     int failures = 0;
+    add_stacks(&analysis, &sample, stacks_made, COUNT(stacks_made));
     for (;; failures++) {
         tare__error error = {""};
         allocations_left = failures;
-        int status = tare__html_write(&train, &timeline, &few, &sink, &error);
+        int status = tare__html_write(&analysis, &timeline, &few, &sink, &error);
         allocations_left = -1;
         if (status == 0)
             break;
@@ -352,6 +382,7 @@ int main(void)
         cmocka_unit_test(small_rows_are_left_out_and_counted),
         cmocka_unit_test(only_what_is_drawn_has_points),
         cmocka_unit_test(a_refusing_sink_ends_it),
+        cmocka_unit_test(stacks_are_packed),
         cmocka_unit_test(out_of_memory_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

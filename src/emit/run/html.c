@@ -174,17 +174,23 @@ static void put_data(tare__html *page)
     tare__json_object(&page->json);
     tare__html_tables(page);
     tare__html_heat(page);
+    tare__html_stacks(page);
     tare__html_timeline(page);
     tare__json_end_object(&page->json);
     hand_on(page);
 }
 
-int tare__html_write(const tare__analysis *analysis, const tare__timeline *timeline,
-                     const tare__html_limits *limits, const tare__emit_sink *sink, tare__error *error)
+static int write_page(const tare__emit_input *input, const tare__html_limits *limits, const tare__emit_sink *sink,
+                      tare__error *error)
 {
-    tare__html page = {
-        .analysis = analysis, .timeline = timeline, .limits = limits, .sink = sink, .error = error};
-    tare__cells_begin(&page.cells, analysis);
+    tare__html page = {.analysis = input->analysis,
+                       .timeline = input->timeline,
+                       .sources = input->sources,
+                       .n_sources = input->n_sources,
+                       .limits = limits,
+                       .sink = sink,
+                       .error = error};
+    tare__cells_begin(&page.cells, input->analysis);
     put_part(&page, tare__html_before_data, tare__html_before_data_bytes);
     put_data(&page);
     put_part(&page, tare__html_after_data, tare__html_after_data_bytes);
@@ -193,11 +199,17 @@ int tare__html_write(const tare__analysis *analysis, const tare__timeline *timel
     return page.status;
 }
 
+int tare__html_write(const tare__analysis *analysis, const tare__timeline *timeline,
+                     const tare__html_limits *limits, const tare__emit_sink *sink, tare__error *error)
+{
+    return write_page(&(tare__emit_input){.analysis = analysis, .timeline = timeline}, limits, sink, error);
+}
+
 static int emit_html(const tare__emit_input *input, const tare__emit_options *options,
                      const tare__emit_sink *sink, tare__error *error)
 {
     (void)options;
-    return tare__html_write(input->analysis, input->timeline, &tare__html_limits_of_a_page, sink, error);
+    return write_page(input, &tare__html_limits_of_a_page, sink, error);
 }
 
 const tare__emitter tare__emit_html = {

@@ -21,6 +21,8 @@ typedef struct tare__html {
     const tare__analysis *analysis;
     tare__cells cells;
     const tare__timeline *timeline;
+    const char *const *sources; /* as of an emitter's input */
+    size_t n_sources;
     const tare__html_limits *limits;
     const uint32_t *room; /* maximum number of points of each metric */
     const tare__emit_sink *sink;
@@ -37,6 +39,7 @@ void tare__html_tables(tare__html *page); /* all tables of the report's schema, 
 void tare__html_spans(tare__html *page);
 void tare__html_metrics(tare__html *page);
 void tare__html_heat(tare__html *page);
+void tare__html_stacks(tare__html *page);
 void tare__html_timeline(tare__html *page);
 
 /* Tables of the schema: as below, with the display properties of each column in "about"; `drawn` are additional columns

@@ -4,8 +4,10 @@ const DATA = JSON.parse(byId("data").textContent);
 
 // ---- tables of the data: rows as objects --------------------------------------------------------
 const nameOf = (column) => column.replace(/_ns$/, "");  // all times are nanoseconds
+// The same in a table, which may have a column of the shorter name as well.
+const nameIn = (table, column) => table.columns.includes(nameOf(column)) ? column : nameOf(column);
 function rowsOf(table) {
-  const names = table.columns.map(nameOf);
+  const names = table.columns.map((column) => nameIn(table, column));
   return table.rows.map((row) => {
     const made = {};
     names.forEach((name, at) => {

@@ -3,6 +3,7 @@ putHeader();
 putFindings();
 putTiles();
 putSteps();
+putStacks();
 putTimeline();
 putFlame();
 putCharts();

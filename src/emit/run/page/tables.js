@@ -40,7 +40,9 @@ function textOf(column, row) {
 function columnsOf(id) {
   const made = [];
   Object.entries(DATA[id].about).concat(MORE[id] || []).forEach(([name, about]) => {
-    const column = {...about, key: nameOf(name), under: [], absent_by: about.absent_by && nameOf(about.absent_by)};
+    const column = {
+      ...about, key: nameIn(DATA[id], name), under: [], absent_by: about.absent_by && nameOf(about.absent_by)
+    };
     if (about.under)
       made[made.length - 1].under.push(column);
     else

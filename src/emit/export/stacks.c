@@ -1,0 +1,103 @@
+/* stacks: the walk over the call tree of sampled stacks, and how its nodes are named in exports.
+ * Owned by the calling thread.
+ * Must not know the formats. */
+#include "stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tare.h"
+
+int tare__stacks_require(const tare__analysis *analysis, tare__error *error)
+{
+    if (analysis->stacks.n)
+        return 0;
+    return tare__fail(error, TARE_E_INPUT,
+                      "the trace has no stack samples: no Python process was sampled, or --no-stacks was used");
+}
+
+int tare__stacks_walk(const tare__analysis *analysis, tare__stack_visitor *visit, void *context, tare__error *error)
+{
+    const tare__stack_tree *tree = &analysis->stacks;
+    size_t deepest = 0;
+    int status = tare__stacks_require(analysis, error);
+    if (status)
+        return status;
+    for (size_t i = 0; i < tree->n; i++)
+        deepest = tree->nodes[i].depth > deepest ? tree->nodes[i].depth : deepest;
+    const tare__stack_node **chain = malloc((deepest + 1) * sizeof *chain);
+    if (!chain)
+        return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < tree->n && !status; i++) {
+        const tare__stack_node *node = &tree->nodes[i];
+        chain[node->depth] = node;
+        if (node->self_ns > 0)
+            status = visit(context, chain, (size_t)node->depth + 1);
+    }
+    free(chain);
+    return status;
+}
+
+/* ---- names -------------------------------------------------------------------------------------------- */
+static const tare__sampled_thread_row *thread_of(const tare__analysis *analysis, const tare__stack_node *node)
+{
+    return node->thread < analysis->n_sampled_threads ? &analysis->sampled_threads[node->thread] : NULL;
+}
+
+/* Threads may have the same name, and often do. */
+void tare__stack_thread_name(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out)
+{
+    const tare__sampled_thread_row *thread = thread_of(analysis, node);
+    tare__text_string(out, node->name);
+    if (thread && thread->name)
+        tare__text_format(out, " (%lld)", (long long)thread->tid);
+}
+
+void tare__stack_put_line(tare__text *out, const char *text, size_t length)
+{
+    for (size_t at = 0, size; at < length; at += size ? size : 1) {
+        uint32_t code;
+        size = tare__utf8_decode(text + at, length - at, &code);
+        if (size == 0)
+            tare__text_string(out, "\xef\xbf\xbd");
+        else if (tare__utf8_control(code) || code == 0x2028 || code == 0x2029) /* separators of lines and paragraphs */
+            tare__text_string(out, " ");
+        else
+            tare__text_append(out, text + at, size);
+    }
+}
+
+/* Past "lib/python3.12/"; NULL: not in a standard library. */
+static const char *after_library(const char *file)
+{
+    for (const char *at = file; (at = strstr(at, "/python3"));) {
+        at += strlen("/python3");
+        at += strspn(at, ".0123456789t");
+        if (*at == '/')
+            return at + 1;
+    }
+    return NULL;
+}
+
+const char *tare__stack_file(const tare__analysis *analysis, const char *file)
+{
+    static const char *const packages[] = {"/site-packages/", "/dist-packages/"};
+    const char *folder = analysis->run.directory;
+    size_t length = folder ? strlen(folder) : 0;
+    for (size_t i = 0; i < TARE__COUNT_OF(packages); i++) {
+        const char *at = strstr(file, packages[i]);
+        if (at && at[strlen(packages[i])])
+            return at + strlen(packages[i]);
+    }
+    if (length > 1 && strncmp(file, folder, length) == 0 && file[length] == '/' && file[length + 1])
+        return file + length + 1;
+    const char *library = after_library(file);
+    return library && *library ? library : file;
+}
+
+bool tare__stack_is_active(const tare__analysis *analysis, const tare__stack_node *node, unsigned state)
+{
+    const tare__sampled_thread_row *thread = thread_of(analysis, node);
+    return (thread && thread->leading) || state == TARE__STATE_RUNNING || state == TARE__STATE_RUNNABLE ||
+           state == TARE__STATE_GIL || state == TARE__STATE_DISK;
+}
