@@ -15,8 +15,6 @@
 #define CHANGES_MAX 3u  /* reads of a thread that changed meanwhile */
 #define ROUNDS_MAX 64u
 #define ALIVE_EVERY 64u /* samples */
-#define GUESS_SAMPLES 8u /* a code object is expected for so many samples after its last one */
-#define GUESS_VECTORS 200u
 #define SPAN_MAX 8192u
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -195,85 +193,12 @@ static void check_link(tare__python *python, size_t i)
         python->list_changed = true;
 }
 
-/* ---- code objects ---------------------------------------------------------------------------- */
-static void plan_guesses(tare__python *python)
-{
-    for (size_t i = 0; i < python->guessed.n; i++) {
-        tare__python_region *region = &python->guessed.at[i];
-        region->first = python->n_vectors < TARE__PYTHON_VECTORS_MAX
-                            ? tare__python_plan(python, region->address, region->bytes) : TARE__PYTHON_NO;
-    }
-}
-
-static void check_place(tare__python *python, tare__python_place *place, const unsigned char *bytes)
-{
-    if (bytes && tare__python_place_is(python, place, bytes))
-        place->checked = python->round;
-}
-
-static void check_guesses(tare__python *python)
-{
-    for (size_t i = 0; i < python->n_guesses; i++) {
-        const tare__python_guess *guess = &python->guesses[i];
-        const tare__python_region *region = &python->guessed.at[guess->region];
-        tare__python_place *place = tare__python_place_of(python, guess->address);
-        if (place && region->first != TARE__PYTHON_NO)
-            check_place(python, place,
-                        tare__python_planned(python, region->first + guess->offset, python->layout.code_bytes));
-    }
-}
-
+/* ---- frames as they are shown ---------------------------------------------------------------- */
 static uint32_t kept_frames(const tare__python_state *state)
 {
     return state->depth < TARE__PYTHON_DEPTH_MAX ? state->depth : TARE__PYTHON_DEPTH_MAX;
 }
 
-static void ask(tare__python *python, uint64_t address)
-{
-    tare__python_place *place = tare__python_place_of(python, address);
-    if (place && (place->checked == python->round || place->asked))
-        return;
-    if (tare__python_add(&python->asked, address) && place)
-        place->asked = true;
-}
-
-/* Reads the code objects that were not guessed, in one call; what is new or has changed is loaded. */
-static void check_asked(tare__python *python)
-{
-    tare__python_regions ranges = {0};
-    tare__python_addresses *asked = &python->asked;
-    if (!asked->n || !tare__python_merge(asked, python->layout.code_bytes, &ranges)) {
-        free(ranges.at);
-        asked->n = 0;
-        return;
-    }
-    tare__python_plan_clear(python);
-    for (size_t i = 0; i < ranges.n; i++)
-        ranges.at[i].first = tare__python_plan(python, ranges.at[i].address, ranges.at[i].bytes);
-    tare__python_plan_read(python);
-    for (size_t i = 0; i < asked->n; i++) {
-        tare__python_place *place = tare__python_place_of(python, asked->at[i]);
-        const tare__python_region *range = tare__python_region_of(&ranges, asked->at[i], python->layout.code_bytes);
-        if (!place)
-            continue;
-        place->asked = false;
-        if (range && range->first != TARE__PYTHON_NO)
-            check_place(python, place,
-                        tare__python_planned(python, range->first + (uint32_t)(asked->at[i] - range->address),
-                                             python->layout.code_bytes));
-    }
-    for (size_t i = 0; i < asked->n; i++) {
-        tare__python_place *place = tare__python_place_of(python, asked->at[i]);
-        if (!place || place->checked != python->round) {
-            tare__python_place_load(python, asked->at[i]);
-            python->loaded = true;
-        }
-    }
-    asked->n = 0;
-    free(ranges.at);
-}
-
-/* ---- frames as they are shown ---------------------------------------------------------------- */
 /* -1: the instruction is not in the code; 0: not shown; 1: shown. */
 static int show_frame(const tare__python *python, const tare__python_raw *raw, const tare__python_place *place,
                       tare__python_frame *out)
@@ -359,7 +284,7 @@ static bool do_round(tare__python *python)
     plan_globals(python);
     plan_states(python);
     plan_holders(python);
-    plan_guesses(python);
+    tare__python_guess_plan(python);
     if (!tare__python_plan_read(python) || !python->valid_bytes)
         return false;
     read_globals(python);
@@ -372,15 +297,15 @@ static bool do_round(tare__python *python)
         check_link(python, i);
         tare__python_state_walk(python, state);
     }
-    check_guesses(python);
+    tare__python_guess_check(python);
     tare__python_verify(python);
     for (size_t i = 0; i < python->n_states; i++) {
         const tare__python_state *state = python->states[i];
         if (state->planned && state->progress == TARE__PYTHON_WALKED)
             for (uint32_t k = 0; k < kept_frames(state); k++)
-                ask(python, state->raw[k].code);
+                tare__python_ask(python, state->raw[k].code);
     }
-    check_asked(python);
+    tare__python_ask_check(python);
     for (size_t i = 0; i < python->n_states; i++) {
         tare__python_state *state = python->states[i];
         if (state->planned && state->progress == TARE__PYTHON_WALKED)
@@ -397,57 +322,6 @@ static bool waits(const tare__python *python)
         if (python->states[i]->progress == TARE__PYTHON_WAITS)
             return true;
     return false;
-}
-
-static bool is_recent(const tare__python *python, const tare__python_place *place)
-{
-    return place->used && python->sample - place->used < GUESS_SAMPLES;
-}
-
-/* The places that the next sample will probably have: those of the last samples. */
-static void make_guesses(tare__python *python, tare__python_addresses *addresses)
-{
-    python->n_guesses = 0;
-    if (!tare__python_merge(addresses, python->layout.code_bytes, &python->guessed) ||
-        !tare__array_fit(&python->guesses, &python->guesses_room, addresses->n, sizeof(*python->guesses)))
-        return;
-    if (python->guessed.n > GUESS_VECTORS)
-        python->guessed.n = GUESS_VECTORS;
-    for (size_t i = 0; i < addresses->n; i++) {
-        const tare__python_region *region =
-            tare__python_region_of(&python->guessed, addresses->at[i], python->layout.code_bytes);
-        if (!region)
-            continue;
-        tare__python_place_of(python, addresses->at[i])->guessed = true;
-        python->guesses[python->n_guesses++] =
-            (tare__python_guess){addresses->at[i], (uint32_t)(region - python->guessed.at),
-                                 (uint32_t)(addresses->at[i] - region->address)};
-    }
-}
-
-static void guess_next(tare__python *python)
-{
-    tare__python_addresses *fresh = &python->fresh; /* used and not guessed, in this sample */
-    size_t old = fresh->n;
-    for (size_t i = 0; i < python->n_guesses; i++) {
-        tare__python_place *place = tare__python_place_of(python, python->guesses[i].address);
-        if (place)
-            old += !is_recent(python, place);
-    }
-    if (!old)
-        return;
-    for (size_t i = 0; i < python->n_guesses; i++) {
-        tare__python_place *place = tare__python_place_of(python, python->guesses[i].address);
-        if (place)
-            place->guessed = false;
-        if (place && is_recent(python, place))
-            tare__python_add(fresh, place->address);
-    }
-    for (size_t i = 0; i < fresh->n; i++) /* all are in the cache still, or it was cleared */
-        if (!tare__python_place_of(python, fresh->at[i]))
-            fresh->at[i--] = fresh->at[--fresh->n];
-    make_guesses(python, fresh);
-    fresh->n = 0;
 }
 
 static bool fill_threads(tare__python *python)
@@ -515,7 +389,7 @@ int tare__python_sample(tare__python *python, const tare__python_thread **thread
         return fail_sample(python, ESRCH, error);
     if (!fill_threads(python))
         return fail_sample(python, ENOMEM, error);
-    guess_next(python);
+    tare__python_guess_next(python);
     *threads = python->threads;
     *n = (uint32_t)python->n_states;
     return 0;

@@ -174,7 +174,10 @@ static void look_for_frames(tare__python *python, tare__python_state *state, uin
     page page;
     page.n = page.address = 0;
     size_t chunk = 0;
-    for (size_t steps = 0; address && steps < STEPS_MAX && found.n < OUTSIDE_MAX; steps++) {
+    uint64_t earlier = 0; /* a frame that comes again: the links are a loop */
+    for (size_t steps = 1; address && address != earlier && steps < STEPS_MAX && found.n < OUTSIDE_MAX; steps++) {
+        if ((steps & (steps - 1)) == 0)
+            earlier = address;
         const tare__python_region *known = region_of(state, address, layout->frame_bytes, &chunk);
         const unsigned char *bytes = known ? python->buffer + known->second + (address - known->address)
                                            : frame_now(python, &page, address);

@@ -260,6 +260,13 @@ bool tare__python_place_is(const tare__python *python, const tare__python_place 
 bool tare__python_place_load(tare__python *python, uint64_t address);
 int32_t tare__python_line_of(const tare__python_function *function, uint32_t offset);
 
+/* ---- python_guess.c ------------------------------------------------------------------------------ */
+void tare__python_guess_plan(tare__python *python);  /* the code objects that the stacks probably have */
+void tare__python_guess_check(tare__python *python); /* after the read */
+void tare__python_ask(tare__python *python, uint64_t address); /* one that a stack has */
+void tare__python_ask_check(tare__python *python);   /* reads those that were not guessed */
+void tare__python_guess_next(tare__python *python);  /* after a sample */
+
 /* ---- python_lines.c: pure functions ---------------------------------------------------------- */
 /* Sorted by start; NULL: no memory. */
 tare__python_line *tare__python_lines(tare__arena *memory, tare__python_table table, const unsigned char *bytes,

@@ -79,8 +79,8 @@ static bool is_task(const tare__python *python, pid_t tid)
     return tid > 0 && access(path, F_OK) == 0;
 }
 
-/* Before 3.11 there is only the pthread_t, the address of a struct that has the thread id. Whether `offset` is its place:
- * every thread has the id of a task there, and one is the main thread. */
+/* Before 3.11 there is only the pthread_t, the address of a struct that has the thread id. Whether `offset` is its
+ * place: every thread has the id of a task there, and one is the main thread. */
 static bool is_tid_offset(tare__python *python, uint64_t offset)
 {
     bool main = false;

@@ -366,7 +366,8 @@ static void compare_offsets(const tare__python *python, const char *headers)
     snprintf(path, sizeof(path), "%s/offsets.c", folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fprintf(file, "#define Py_BUILD_CORE 1\n#include <Python.h>\n#include <frameobject.h>\n#include <stddef.h>\n#include <stdio.h>\n"
+    fprintf(file, "#define Py_BUILD_CORE 1\n#include <Python.h>\n#include <frameobject.h>\n"
+                  "#include <stddef.h>\n#include <stdio.h>\n"
                   "#include \"internal/pycore_runtime.h\"\n#include \"internal/pycore_interp.h\"\n"
                   "#include \"internal/pycore_gil.h\"\n%sint main(void)\n{\n",
             minor >= 11 ? "#include \"internal/pycore_frame.h\"\n" : "");
@@ -665,6 +666,9 @@ static unsigned mixed_stacks(const char *interpreter, const char *levels, const 
     print_message("\n");
     tare__python_close(python);
     finish(&program);
+    cpu_set_t allowed;
+    if (sched_getaffinity(getppid(), sizeof(allowed), &allowed) == 0)
+        sched_setaffinity(0, sizeof(allowed), &allowed);
     return mixed;
 }
 
