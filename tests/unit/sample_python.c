@@ -681,7 +681,7 @@ static void test_mixed(void **state)
     for (size_t i = 0; i < n_interpreters; i++)
         for (size_t k = 0; k < TARE__COUNT_OF(programs); k++)
             mixed += mixed_stacks(interpreters[i], programs[k][0], programs[k][1],
-                                  samples ? (unsigned)atoi(samples) : 4000);
+                                  samples ? (unsigned)atoi(samples) : 1000);
     assert_int_equal(mixed, 0);
 }
 
