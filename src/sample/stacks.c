@@ -168,12 +168,13 @@ static bool open_process(tare__stack_sampler *sampler, sampled_process *process,
         return true;
     if (now_ns < process->try_ns)
         return false;
+    if (!process->seen_ns)
+        process->seen_ns = now_ns; /* the first sample stands for no time before this */
     int status = tare__python_open(process->pid, &process->python, &error);
     if (status == 0) {
         sampler->counts.processes += !process->counted;
         process->counted = true;
         process->pause_ns = SOON_NS;
-        process->seen_ns = now_ns;
         return true;
     }
     if (status == TARE_E_BUSY) {
@@ -373,7 +374,7 @@ void tare__stack_sampler_pass(tare__stack_sampler *sampler, uint64_t ticks, uint
             continue;
         }
         uint64_t passed = since(now_ns, process->seen_ns, interval_ns);
-        tare__stack_sample begun = {.ticks = ticks, .wall_ns = passed ? passed : interval_ns};
+        tare__stack_sample begun = {.ticks = ticks, .wall_ns = passed};
         process->seen_ns = now_ns;
         for (uint32_t t = 0; t < n; t++)
             take_thread(sampler, process, &threads[t], t, &begun);
