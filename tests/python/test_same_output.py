@@ -18,7 +18,7 @@ SECONDS = 240
 def text_of(data):
     """Addresses differ from run to run, and so do the times and process numbers of torch's own log lines."""
     text = re.sub(r"0x[0-9a-f]+", "0x", data.decode(errors="replace"))
-    return re.sub(r"USDT:\S+ \S+ \d+:\d+|\[[IWE]\d{4} [\d:.]+", "LOG", text)
+    return re.sub(r"(?:USDT|ERROR|WARNING):\S+ \S+ \d+:\d+|\[[IWE]\d{4} [\d:.]+", "LOG", text)
 
 
 def installed(name):
