@@ -33,8 +33,10 @@ bool tare__torch_keep_model(PyObject *module)
     PyErr_Clear();
     if (!weak)
         return false;
-    if (!tare__torch_has_trained(module))
-        Py_XSETREF(models[n_models++ % MODELS_MAX], Py_NewRef(weak));
+    if (!tare__torch_has_trained(module)) {
+        PyObject **slot = &models[n_models++ % MODELS_MAX]; /* before 3.12 the macro evaluates its argument twice */
+        Py_XSETREF(*slot, Py_NewRef(weak));
+    }
     Py_XSETREF(last, weak);
     return true;
 }
