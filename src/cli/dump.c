@@ -10,8 +10,7 @@
 
 #include "cli.h"
 #include "dump.h"
-#include "sample/python.h"
-#include "sample/state.h"
+#include "sample/sample.h"
 #include "tare.h"
 
 #define TRIES 200        /* of a process that is starting, or whose stacks change all the time */

@@ -12,9 +12,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "sample/python.h"
 #include "sample/sample.h"
-#include "sample/state.h"
 #include "tare.h"
 
 #define ME "tare top"

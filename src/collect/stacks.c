@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "collector.h"
-#include "sample/stacks.h"
 
 #define BUDGET 0.02          /* of one core, at the default rate */
 #define BUDGET_ASKED 0.5     /* where a rate was requested */

@@ -97,6 +97,11 @@ bool tare__sample_roofline(unsigned threads, tare__peaks *peaks);
  * reason. The last result of the NVML sampler of this process: cheap, and only meaningful at the end of a run. */
 const char *tare__nvml_describe(char out[256]);
 
+/* ---- call stacks: not samplers of the table, but run by their own thread --------------------------------- */
+#include "python.h"
+#include "state.h"
+#include "stacks.h"
+
 /* ---- samplers ---------------------------------------------------------------------------------------------
  * For this module only. */
 typedef struct tare__sampler {
