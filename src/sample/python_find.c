@@ -289,6 +289,8 @@ static int fail_to_read(pid_t pid, int failure, tare__error *error)
                           "kernel.yama.ptrace_scope=0) or as root", (int)pid);
     if (failure == ENOMEM)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    if (failure == EFAULT || failure == EIO) /* exec since its maps were read */
+        return tare__fail(error, TARE_E_BUSY, "process %d is starting another program", (int)pid);
     return tare__fail(error, TARE_E_SYSTEM, "process %d has ended", (int)pid);
 }
 
