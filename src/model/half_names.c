@@ -30,6 +30,15 @@ static int add_end(tare__half *half, tare__slice name, uint32_t what)
     return add_as(half, &half->renamed, name, what);
 }
 
+/* An output that repeats an input of another type would be produced twice: given, and by the cast at the output. */
+static bool is_input(const tare__onnx_graph *graph, tare__slice name)
+{
+    for (size_t i = 0; i < graph->n_inputs; i++)
+        if (tare__slice_equal(graph->inputs[i].name, name))
+            return true;
+    return false;
+}
+
 static int find_renamed(tare__half *half, const tare__slices *made)
 {
     const tare__onnx_graph *graph = &half->model.graph;
@@ -39,9 +48,10 @@ static int find_renamed(tare__half *half, const tare__slices *made)
             status = add_end(half, graph->inputs[i].name, INPUT);
     for (size_t i = 0; i < graph->n_outputs && !status; i++) {
         tare__slice name = graph->outputs[i].name;
-        if (tare__half_has(made, name) || tare__half_has(&half->renamed, name))
+        bool single = graph->outputs[i].type == TARE__ONNX_FLOAT;
+        if (tare__half_has(made, name) || tare__half_has(&half->renamed, name) || (single && is_input(graph, name)))
             return tare__half_refuse(half, "one of its outputs is an input");
-        if (graph->outputs[i].type == TARE__ONNX_FLOAT)
+        if (single)
             status = add_end(half, name, ANY);
     }
     return status;

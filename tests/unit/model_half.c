@@ -116,6 +116,7 @@ static void what_is_refused(void **state)
     static const char *const refused[][2] = {{"if_unknown", "graphs inside of nodes"},
                                              {"function", "functions of its own"},
                                              {"half_input_made", "produces an input"},
+                                             {"output_is_other_input", "outputs is an input"},
                                              {"outside_tied", "in files beside it"}};
     for (size_t i = 0; i < TARE__COUNT_OF(refused); i++) {
         tare__text file = {0};
