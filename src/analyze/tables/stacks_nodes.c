@@ -46,6 +46,19 @@ static bool find_package(sampled_nodes *to, tare__arena *arena, sampled_function
     return function->package != TARE__NO_ROW;
 }
 
+/* The name of a native function that is not symbolized, or nothing. */
+static bool is_build_id(const char *name)
+{
+    size_t n = strspn(name, "0123456789abcdef");
+    return name[n] == '\0' && (n == 0 || n >= 16);
+}
+
+static const char *base_name(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash && slash[1] ? slash + 1 : *file ? file : unknown;
+}
+
 /* Its index; TARE__NO_ROW: out of memory. */
 static uint32_t find_function(const work *work, sampled_nodes *to, tare__arena *arena, uint32_t number)
 {
@@ -55,6 +68,8 @@ static uint32_t find_function(const work *work, sampled_nodes *to, tare__arena *
         return TARE__NO_ROW;
     const tare__trace_function *from = number ? tare__trace_function_at(work->trace, number) : NULL;
     const char *name = from && from->name && from->name[0] ? from->name : unknown;
+    if (from && from->kind == TARE__FRAME_NATIVE && is_build_id(from->name))
+        name = base_name(from->file);
     bool has_file = from && from->file && from->file[0];
     sampled_function *made = &to->functions[to->n_functions];
     *made = (sampled_function){.name = copied(arena, name),
@@ -160,6 +175,29 @@ typedef struct path { /* from a stack to its outermost caller without a node */
     size_t room;
 } path;
 
+/* The library of a function that is not symbolized is its name; the frames of a symbolized one are several nodes, where
+ * functions are inlined. 0: out of memory. */
+static uint32_t native_node(const work *work, sampled_nodes *to, tare__arena *arena, uint32_t caller,
+                            const tare__trace_stack *from)
+{
+    uint32_t n, node = caller;
+    const tare__symbol_frame *frames = tare__trace_symbol_at(work->trace, from->function, from->line, &n);
+    tare__symbol_frame unknown_symbol = {from->function, 0};
+    for (uint32_t i = 0; i < (frames ? n : 1); i++) {
+        uint32_t function = find_function(work, to, arena, (frames ? &frames[i] : &unknown_symbol)->function);
+        node = function == TARE__NO_ROW ? 0 : find_node(to, node, function, 0);
+        if (!node)
+            return 0;
+    }
+    return node;
+}
+
+static bool is_native(const work *work, uint32_t number)
+{
+    const tare__trace_function *function = number ? tare__trace_function_at(work->trace, number) : NULL;
+    return function && function->kind == TARE__FRAME_NATIVE;
+}
+
 /* The node of a stack, and those of its callers. False: out of memory. */
 static bool make_nodes(const work *work, sampled_nodes *to, tare__arena *arena, path *path, uint32_t stack)
 {
@@ -174,6 +212,12 @@ static bool make_nodes(const work *work, sampled_nodes *to, tare__arena *arena, 
     while (n-- > 0) {
         const tare__trace_stack *from = tare__trace_stack_at(work->trace, path->stacks[n]);
         bool known = from && from->function <= tare__trace_function_count(work->trace);
+        if (known && is_native(work, from->function)) {
+            uint32_t above = from->caller < path->stacks[n] ? to->node_of[from->caller] : 0;
+            if (!(to->node_of[path->stacks[n]] = native_node(work, to, arena, above, from)))
+                return false;
+            continue;
+        }
         uint32_t function = find_function(work, to, arena, known ? from->function : 0);
         uint32_t caller = from && from->caller < path->stacks[n] ? to->node_of[from->caller] : 0;
         if (function == TARE__NO_ROW)
