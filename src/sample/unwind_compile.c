@@ -535,8 +535,8 @@ bool tare__unwind_range(tare__unwind_source *source, void *context, uint64_t fde
     tare__unwind_bytes program;
     bool done = entry_read(source, context, fde, FDE_MAX, &function);
     *next = function.next;
-    done = done && function.cie && entry_read(source, context, function.cie, CIE_MAX, &common) && read_cie(&common, &cie) &&
-           read_fde(&function, &cie, start, length, &program);
+    done = done && function.cie && entry_read(source, context, function.cie, CIE_MAX, &common) &&
+           read_cie(&common, &cie) && read_fde(&function, &cie, start, length, &program);
     entry_end(&function);
     entry_end(&common);
     return done;

@@ -36,7 +36,8 @@ typedef struct tare__unwind_place {
 typedef enum tare__unwind_cfa { TARE__UNWIND_CFA_NONE, TARE__UNWIND_CFA_REGISTER, TARE__UNWIND_CFA_EXPRESSION
 } tare__unwind_cfa;
 
-typedef struct tare__unwind_rule { /* all of a row but its address; without padding, since rules are compared as bytes */
+/* All of a row but its address; without padding, since rules are compared as bytes. */
+typedef struct tare__unwind_rule {
     uint8_t cfa, cfa_reg; /* CFA = reg + value, or the result of expression `value` */
     uint8_t ra;           /* the register with the return address */
     bool signal;          /* a signal frame: its caller was interrupted, it did not call */

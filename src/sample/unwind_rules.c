@@ -338,12 +338,23 @@ static bool cfa_of(const tare__unwind_rules *rules, const tare__unwind_rule *rul
     return true;
 }
 
+/* In an epilogue, compilers do not say which registers were popped already: then their place is below the stack
+ * pointer, where the copy does not reach, and the register has its value again. */
+static bool saved(const tare__unwind_place *place, uint64_t address, const tare__unwind_cpu *cpu,
+                  const tare__unwind_memory *memory, const tare__unwind_regs *regs, uint64_t *out)
+{
+    if (tare__unwind_word(memory, address, out))
+        return true;
+    return address < regs->value[cpu->sp] && address < memory->address && register_of(regs, place->reg, out);
+}
+
 static bool value_of(const tare__unwind_rules *rules, const tare__unwind_place *place, uint64_t cfa,
-                     const tare__unwind_memory *memory, const tare__unwind_regs *regs, uint64_t *out)
+                     const tare__unwind_cpu *cpu, const tare__unwind_memory *memory, const tare__unwind_regs *regs,
+                     uint64_t *out)
 {
     uint64_t address = cfa + (uint64_t)(int64_t)place->value;
     switch ((tare__unwind_kind)place->kind) {
-    case TARE__UNWIND_AT_CFA: return tare__unwind_word(memory, address, out);
+    case TARE__UNWIND_AT_CFA: return saved(place, address, cpu, memory, regs, out);
     case TARE__UNWIND_IS_CFA: *out = address; return true;
     case TARE__UNWIND_REGISTER: return register_of(regs, (uint64_t)place->value, out);
     case TARE__UNWIND_AT_EXPRESSION:
@@ -372,7 +383,7 @@ bool tare__unwind_apply(const tare__unwind_rules *rules, const tare__unwind_rule
     for (uint32_t i = 0; i < rule->n_places; i++) {
         const tare__unwind_place *place = &rule->places[i];
         uint64_t value = 0;
-        bool known = value_of(rules, place, *cfa, memory, regs, &value);
+        bool known = value_of(rules, place, *cfa, cpu, memory, regs, &value);
         set(&caller, place->reg, known, value);
         if (place->reg == rule->ra && place->kind == TARE__UNWIND_UNDEFINED)
             *outermost = true;
