@@ -31,7 +31,10 @@ typedef struct tare__unwind_process tare__unwind_process; /* the mappings of one
 tare__unwind *tare__unwind_new(void); /* NULL: no memory */
 void tare__unwind_free(tare__unwind *unwind); /* after its processes; NULL is allowed */
 tare__unwind_process *tare__unwind_process_new(tare__unwind *unwind, pid_t pid); /* NULL: no memory */
-void tare__unwind_process_free(tare__unwind_process *process);
+void tare__unwind_process_free(tare__unwind_process *process); /* NULL is allowed */
+/* Its mappings are others now (a library was loaded or unloaded, the program was replaced). Without this call a library
+ * that took the place of another one is noticed after two seconds. */
+void tare__unwind_process_changed(tare__unwind_process *process);
 
 /* Frames, innermost first; returns how many. *whole: the outermost one was reached (else the copy or a rule was
  * missing, or `max` was). `stack` is a copy of `bytes` bytes of memory at `stack_address`. Reads /proc/PID/maps again
