@@ -2,12 +2,16 @@
  * hands over complete blocks.
  * Two threads: everything they share is under one mutex. Must not know how stacks are read. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "collector.h"
 
@@ -34,6 +38,7 @@ struct tare__stack_thread_state {
     tare__text block;
     tare__stack_target *own_targets;
     size_t own_room;
+    int stop_fd;      /* readable: the thread is to end; -1: no events are waited for */
     uint64_t interval_ns, longest_ns, cpu_ns, sealed_ns, passes, late;
     double budget;
     uint32_t clock; /* of the session */
@@ -73,14 +78,32 @@ static uint64_t scattered(tare__stack_thread_state *state, uint64_t interval_ns)
     return interval_ns - interval_ns / 8 + (uint64_t)(state->jitter >> 8) * (interval_ns / 4) / (1u << 24);
 }
 
+/* Threads that ran for an interval are sampled at once: what they do is read from their memory. */
+static void wait_for_events(tare__stack_thread_state *state, uint64_t due_ns)
+{
+    struct pollfd waits[2] = {{tare__stack_sampler_descriptor(state->sampler), POLLIN, 0}, {state->stop_fd, POLLIN, 0}};
+    for (uint64_t now; (now = clock_ns(CLOCK_MONOTONIC)) < due_ns;) {
+        struct timespec left = {(time_t)((due_ns - now) / SECOND_NS), (long)((due_ns - now) % SECOND_NS)};
+        int ready = ppoll(waits, 2, &left, NULL);
+        if (ready <= 0 && errno != EINTR)
+            return;
+        if (ready > 0 && waits[0].revents)
+            tare__stack_sampler_drain(state->sampler, tare__clock_ticks(state->clock), clock_ns(CLOCK_MONOTONIC));
+        if (ready > 0 && waits[1].revents)
+            return;
+    }
+}
+
 /* True: it is time for a pass; false: the thread is to end. */
 static bool wait_until(tare__stack_thread_state *state, uint64_t due_ns)
 {
     struct timespec due = {(time_t)(due_ns / SECOND_NS), (long)(due_ns % SECOND_NS)};
     bool fresh = false;
     size_t n = 0;
+    if (state->stop_fd >= 0)
+        wait_for_events(state, due_ns);
     pthread_mutex_lock(&state->mutex);
-    while (!state->stop && pthread_cond_timedwait(&state->wake, &state->mutex, &due) == 0)
+    while (state->stop_fd < 0 && !state->stop && pthread_cond_timedwait(&state->wake, &state->mutex, &due) == 0)
         ;
     bool go_on = !state->stop;
     if (state->targets_fresh && tare__array_fit(&state->own_targets, &state->own_room, state->target_count,
@@ -124,6 +147,7 @@ static void *sample(void *context)
             due = end;
         }
     }
+    tare__stack_sampler_drain(state->sampler, tare__clock_ticks(state->clock), clock_ns(CLOCK_MONOTONIC));
     seal(state);
     state->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return NULL;
@@ -134,6 +158,8 @@ static void *sample(void *context)
 static void free_state(tare__stack_thread_state *state)
 {
     tare__stack_sampler_free(state->sampler);
+    if (state->stop_fd >= 0)
+        close(state->stop_fd);
     tare__stacks_free(state->stacks);
     tare__squeezer_free(state->squeezer);
     tare__text_free(&state->block);
@@ -160,6 +186,17 @@ static bool start(tare__stack_thread_state *state)
     return started;
 }
 
+/* Before the thread starts, so that the program does not run for long without events. */
+static void open_native(tare__collector *collector, tare__stack_thread_state *state, pid_t pid)
+{
+    tare__error error = {""};
+    int status = tare__stack_sampler_want_native(state->sampler, state->interval_ns, &pid, 1, &error);
+    if (status)
+        tare__text_format(&collector->notes, "native stacks of running threads were not sampled: %s\n", error.text);
+    if (tare__stack_sampler_descriptor(state->sampler) >= 0)
+        state->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
 void tare__stacks_open(tare__collector *collector, const tare__stack_options *options)
 {
     if (options->interval_ns == TARE__RUN_NO_SAMPLES)
@@ -168,6 +205,7 @@ void tare__stacks_open(tare__collector *collector, const tare__stack_options *op
     if (!state)
         return;
     state->interval_ns = options->interval_ns ? options->interval_ns : TARE__STACK_INTERVAL_NS;
+    state->stop_fd = -1;
     state->budget = options->interval_ns ? BUDGET_ASKED : BUDGET;
     state->clock = collector->folder.page->clock;
     state->stacks = tare__stacks_new();
@@ -181,6 +219,8 @@ void tare__stacks_open(tare__collector *collector, const tare__stack_options *op
         free_state(state);
         return;
     }
+    if (options->native)
+        open_native(collector, state, options->target);
     state->targets[0] = first;
     state->target_count = 1;
     state->targets_fresh = true;
@@ -225,6 +265,8 @@ void tare__stacks_finish(tare__collector *collector)
     pthread_mutex_lock(&state->mutex);
     state->stop = true;
     pthread_cond_signal(&state->wake);
+    if (state->stop_fd >= 0)
+        eventfd_write(state->stop_fd, 1);
     pthread_mutex_unlock(&state->mutex);
     pthread_join(state->thread, NULL);
     tare__stacks_tick(collector, false);

@@ -19,11 +19,11 @@ static void put_difference(uint8_t **at, uint64_t value, uint64_t before)
     put(at, tare__zigzag((int64_t)(value - before)));
 }
 
-static void fill(const tare__symbol *rows, uint32_t n, uint8_t **at)
+static void fill(const tare__stack_symbol *rows, uint32_t n, uint8_t **at)
 {
     uint64_t object = 0, offset = 0, function = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const tare__symbol *row = &rows[i];
+        const tare__stack_symbol *row = &rows[i];
         uint32_t depth = row->n < TARE__SYMBOL_DEPTH_MAX ? row->n : TARE__SYMBOL_DEPTH_MAX;
         put_difference(&at[OBJECT], row->object, object);
         put_difference(&at[OFFSET], row->offset, offset);
@@ -38,7 +38,7 @@ static void fill(const tare__symbol *rows, uint32_t n, uint8_t **at)
     }
 }
 
-int tare__symbols_seal(const tare__symbol *rows, uint32_t n, tare__squeezer *squeezer, tare__text *out)
+int tare__stack_symbols_seal(const tare__stack_symbol *rows, uint32_t n, tare__squeezer *squeezer, tare__text *out)
 {
     size_t frames = 0, bytes[COLUMNS], total = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -68,7 +68,7 @@ static bool read_number(tare__reader *reader, uint32_t *number)
 }
 
 /* `row` is the previous one, at first zeroed. */
-static bool read_row(tare__reader *readers, tare__symbol *row, uint32_t *function, tare__symbol_frame *frames)
+static bool read_row(tare__reader *readers, tare__stack_symbol *row, uint32_t *function, tare__stack_symbol_frame *frames)
 {
     if (!read_number(&readers[OBJECT], &row->object))
         return false;
@@ -82,17 +82,17 @@ static bool read_row(tare__reader *readers, tare__symbol *row, uint32_t *functio
         uint64_t line = tare__read_varint(&readers[LINE]);
         if (!read_number(&readers[FUNCTION], function) || line > UINT32_MAX)
             return false;
-        frames[i] = (tare__symbol_frame){*function, (uint32_t)line};
+        frames[i] = (tare__stack_symbol_frame){*function, (uint32_t)line};
     }
     return true;
 }
 
 /* Only checks if there is no sink. */
-static bool read_rows(const tare__column *columns, uint32_t n, tare__symbols_sink *sink, void *context)
+static bool read_rows(const tare__column *columns, uint32_t n, tare__stack_symbols_sink *sink, void *context)
 {
     tare__reader readers[COLUMNS];
-    tare__symbol_frame frames[TARE__SYMBOL_DEPTH_MAX];
-    tare__symbol row = {0};
+    tare__stack_symbol_frame frames[TARE__SYMBOL_DEPTH_MAX];
+    tare__stack_symbol row = {0};
     uint32_t function = 0;
     for (unsigned i = 0; i < COLUMNS; i++)
         readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
@@ -108,8 +108,8 @@ static bool read_rows(const tare__column *columns, uint32_t n, tare__symbols_sin
     return true;
 }
 
-int tare__symbols_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
-                       tare__symbols_sink *sink, void *context)
+int tare__stack_symbols_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
+                       tare__stack_symbols_sink *sink, void *context)
 {
     tare__column columns[COLUMNS];
     tare__reader reader = {payload, payload + header->payload_bytes, false};

@@ -248,11 +248,11 @@ static int add_on_cpu(tare__native_events *events, pid_t tid, const cpu_buffer *
 {
     long fd = tare__native_open(&events->attributes, tid, buffer->cpu, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
-        return errno == EMFILE || errno == ENFILE ? TARE_E_LIMIT
+        return errno == EMFILE || errno == ENFILE ? TARE_E_SPACE
                : errno == EACCES || errno == EPERM ? TARE_E_PERMISSION : TARE_E_SYSTEM;
     if (is_scarce((int)fd) || !tare__array_fit(&events->fds, &events->fd_room, events->n_fds + 1, sizeof(int))) {
         close((int)fd);
-        return TARE_E_LIMIT;
+        return TARE_E_SPACE;
     }
     if (ioctl((int)fd, PERF_EVENT_IOC_SET_OUTPUT, buffer->fd) != 0) {
         close((int)fd);
@@ -270,7 +270,7 @@ int tare__native_events_add(tare__native_events *events, pid_t tid)
         status = add_on_cpu(events, tid, &events->buffers[i]);
     while (status && events->n_fds > before)
         close(events->fds[--events->n_fds]);
-    events->losses.threads += status == TARE_E_LIMIT;
+    events->losses.threads += status == TARE_E_SPACE;
     return status;
 }
 

@@ -34,7 +34,7 @@ typedef struct tare__native_losses {
  * the reason and what to change. */
 int tare__native_events_open(uint64_t interval_ns, tare__native_events **events, tare__error *error);
 void tare__native_events_close(tare__native_events *events); /* NULL is allowed */
-/* From now on this thread, and all that it starts. 0; TARE_E_LIMIT: no descriptors left; TARE_E_PERMISSION: not this
+/* From now on this thread, and all that it starts. 0; TARE_E_SPACE: no descriptors left; TARE_E_PERMISSION: not this
  * thread; TARE_E_SYSTEM: it has ended. */
 int tare__native_events_add(tare__native_events *events, pid_t tid);
 /* A descriptor that is readable when there are samples. */

@@ -256,6 +256,8 @@ static void show_state(tare__python *python, tare__python_state *state)
             state->progress = shown == -2 ? TARE__PYTHON_WAITS : TARE__PYTHON_CHANGED;
             return;
         }
+        if (state->evaluations && shown)
+            state->shown[state->n_shown].evaluation = at < TARE__PYTHON_INNERMOST ? state->evaluation[at] : 0;
         if (!place->guessed && place->used != python->sample)
             tare__python_add(&python->fresh, place->address);
         place->used = python->sample;
@@ -314,6 +316,8 @@ static bool do_round(tare__python *python, bool there)
         broken = state->at_end > python->valid_bytes;
         check_link(python, i);
         tare__python_state_walk(python, state);
+        if (python->wants_evaluations && state->progress == TARE__PYTHON_WALKED)
+            tare__python_state_evaluations(python, state);
     }
     tare__python_guess_check(python);
     if (!there)
@@ -400,6 +404,25 @@ static void do_rounds(void *context)
     }
 }
 
+static void fill_current(const tare__python *python, const tare__python_state *state, tare__python_thread *thread)
+{
+    const tare__python_layout *layout = &python->layout;
+    const tare__python_inner *inner = &state->inner[0];
+    const tare__python_place *place = state->n_inner ? tare__python_place_of(python, inner->code) : NULL;
+    thread->evaluations = state->evaluations;
+    if (!place || inner->code != state->raw[0].code)
+        return;
+    thread->current = inner->address;
+    if (layout->minor >= 11) {
+        thread->code = inner->code + layout->code_start;
+        thread->instruction = inner->instruction;
+    } else {
+        thread->code = place->mark.start + layout->bytes_data;
+        thread->instruction = thread->code + inner->instruction * (layout->minor == 10 ? 2 : 1);
+    }
+    thread->code_end = thread->code + (uint64_t)place->code_bytes;
+}
+
 static bool fill_threads(tare__python *python)
 {
     if (!tare__array_fit(&python->threads, &python->threads_room, python->n_states + 1, sizeof(*python->threads)))
@@ -420,6 +443,8 @@ static bool fill_threads(tare__python *python)
             .n = done ? state->n_shown : 0,
             .frames = done ? state->shown : NULL,
         };
+        if (done && state->evaluations)
+            fill_current(python, state, &python->threads[i]);
         python->cost.samples++;
         python->cost.torn += !done;
     }
@@ -436,14 +461,26 @@ static int fail_sample(const tare__python *python, int failure, tare__error *err
     return tare__fail(error, TARE_E_SYSTEM, "process %d has ended or runs another program", (int)python->pid);
 }
 
-int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error)
+void tare__python_want_evaluations(tare__python *python)
 {
-    *threads = NULL;
-    *n = 0;
+    python->wants_evaluations = true;
+}
+
+int32_t tare__python_line_at(const tare__python *python, const tare__python_thread *thread, uint64_t instruction)
+{
+    uint32_t code = thread->n ? thread->frames[0].code : 0;
+    return code && instruction >= thread->code && instruction < thread->code_end
+               ? tare__python_line_of(python->codes.functions[code - 1], (uint32_t)(instruction - thread->code)) : 0;
+}
+
+/* `tid` 0: all threads. */
+static int take_sample(tare__python *python, pid_t tid, tare__error *error)
+{
     python->sample++;
     python->loaded = false;
     for (size_t i = 0; i < python->n_states; i++) {
-        python->states[i]->progress = TARE__PYTHON_WAITS;
+        bool wanted = !tid || python->states[i]->tid == tid;
+        python->states[i]->progress = wanted ? TARE__PYTHON_WAITS : TARE__PYTHON_DONE;
         python->states[i]->waits = python->states[i]->changes = 0;
     }
     rounds rounds = {.python = python, .all_there = true};
@@ -463,7 +500,28 @@ int tare__python_sample(tare__python *python, const tare__python_thread **thread
     if (!fill_threads(python))
         return fail_sample(python, ENOMEM, error);
     tare__python_guess_next(python);
-    *threads = python->threads;
-    *n = (uint32_t)python->n_states;
     return 0;
+}
+
+int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error)
+{
+    int status = take_sample(python, 0, error);
+    *threads = status ? NULL : python->threads;
+    *n = status ? 0 : (uint32_t)python->n_states;
+    return status;
+}
+
+int tare__python_sample_thread(tare__python *python, pid_t tid, const tare__python_thread **thread, tare__error *error)
+{
+    *thread = NULL;
+    size_t at = 0;
+    while (at < python->n_states && python->states[at]->tid != tid)
+        at++;
+    if (at == python->n_states)
+        return 0;
+    int status = take_sample(python, tid, error);
+    for (size_t i = 0; !status && i < python->n_states; i++)
+        if (python->threads[i].tid == tid)
+            *thread = &python->threads[i];
+    return status;
 }

@@ -63,7 +63,7 @@ struct tare__trace {
     tare__trace_table functions, stacks, threads;
     uint32_t function_largest, stack_largest, thread_largest; /* numbers */
     tare__trace_symbol *symbols;
-    tare__symbol_frame *symbol_frames;
+    tare__stack_symbol_frame *symbol_frames;
     size_t n_symbols, symbol_room, n_symbol_frames, symbol_frame_room;
     tare__index symbol_index;
     tare__intern *stack_texts;

@@ -181,8 +181,8 @@ static uint32_t native_node(const work *work, sampled_nodes *to, tare__arena *ar
                             const tare__trace_stack *from)
 {
     uint32_t n, node = caller;
-    const tare__symbol_frame *frames = tare__trace_symbol_at(work->trace, from->function, from->line, &n);
-    tare__symbol_frame unknown_symbol = {from->function, 0};
+    const tare__stack_symbol_frame *frames = tare__trace_symbol_at(work->trace, from->function, from->line, &n);
+    tare__stack_symbol_frame unknown_symbol = {from->function, 0};
     for (uint32_t i = 0; i < (frames ? n : 1); i++) {
         uint32_t function = find_function(work, to, arena, (frames ? &frames[i] : &unknown_symbol)->function);
         node = function == TARE__NO_ROW ? 0 : find_node(to, node, function, 0);
