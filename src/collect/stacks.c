@@ -257,6 +257,14 @@ void tare__stacks_tick(tare__collector *collector, bool fresh_list)
         tare__writer_append(&collector->writer, &collector->block);
 }
 
+/* Names of native functions: while the objects are still there, and for readers on other machines. */
+static void add_symbols(tare__collector *collector, tare__stack_thread_state *state)
+{
+    tare__text_clear(&state->block);
+    if (tare__symbolize(state->stacks, state->squeezer, &state->block) == 0 && state->block.length)
+        tare__writer_append(&collector->writer, &state->block);
+}
+
 void tare__stacks_finish(tare__collector *collector)
 {
     tare__stack_thread_state *state = collector->stacks;
@@ -273,6 +281,7 @@ void tare__stacks_finish(tare__collector *collector)
     collector->stacks = NULL;
     collector->stack_cpu_ns = state->cpu_ns;
     tare__text_string(&collector->notes, tare__stack_sampler_problems(state->sampler));
+    add_symbols(collector, state);
     uint64_t refused = tare__stacks_refused(state->stacks) + state->lost;
     if (refused)
         tare__text_format(&collector->notes, "%llu call stacks could not be kept\n", (unsigned long long)refused);

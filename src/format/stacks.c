@@ -195,7 +195,8 @@ static uint32_t list_native(const tare__stacks *stacks, native_frame *list)
     uint32_t n = 0, kept = 0;
     for (uint32_t i = 0; i < stacks->known.stacks; i++) {
         const tare__stack_row *row = &stacks->stacks[i];
-        if (row->function && stacks->functions[row->function - 1].kind == TARE__FRAME_NATIVE)
+        uint32_t kind = row->function ? stacks->functions[row->function - 1].kind : TARE__FRAME_NOTE;
+        if (row->line && (kind == TARE__FRAME_NATIVE || kind == TARE__FRAME_KERNEL))
             list[n++] = (native_frame){row->function, row->line};
     }
     if (n)

@@ -95,7 +95,7 @@ int tare__stacks_seal(tare__stacks *stacks, tare__squeezer *squeezer, tare__text
 /* The blocks of the last seal could not be written to the file: the next seal repeats its tables; its samples are
  * lost. */
 void tare__stacks_unseal(tare__stacks *stacks);
-/* What of the native frames in the tables is not symbolized: calls `sink` once for each object and offset, by object,
+/* The native frames and those of the kernel in the tables: calls `sink` once for each object and offset, by object,
  * then offset. 0 or TARE_E_MEMORY. */
 typedef void tare__stacks_native(void *context, uint32_t object, const uint64_t *offsets, uint32_t n);
 int tare__stacks_each_native(const tare__stacks *stacks, tare__stacks_native *sink, void *context);

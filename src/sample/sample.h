@@ -101,6 +101,7 @@ const char *tare__nvml_describe(char out[256]);
 #include "python.h"
 #include "state.h"
 #include "stacks.h"
+#include "symbols.h"
 
 /* ---- samplers ---------------------------------------------------------------------------------------------
  * For this module only. */

@@ -195,7 +195,7 @@ static uint32_t native_node(const work *work, sampled_nodes *to, tare__arena *ar
 static bool is_native(const work *work, uint32_t number)
 {
     const tare__trace_function *function = number ? tare__trace_function_at(work->trace, number) : NULL;
-    return function && function->kind == TARE__FRAME_NATIVE;
+    return function && (function->kind == TARE__FRAME_NATIVE || function->kind == TARE__FRAME_KERNEL);
 }
 
 /* The node of a stack, and those of its callers. False: out of memory. */
