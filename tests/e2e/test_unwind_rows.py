@@ -12,7 +12,8 @@ from waiting import PATIENCE
 TOOL = BUILD / "tests" / "tool" / "unwind"
 NAMES = {
     "x86-64": {name: number for number, name in enumerate(
-        "rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 ra".split())},
+        "rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 ra".split() +
+        ["xmm%d" % number for number in range(16)])},
     "aarch64": {**{"x%d" % number: number for number in range(31)}, "sp": 31, "ra": 30},
 }
 Function = collections.namedtuple("Function", "start end")
