@@ -1,6 +1,7 @@
 /* symbols: names of the native functions of a recording, once it has ended.
  * The collector's thread.
  * Must not know how stacks were sampled. */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
