@@ -39,11 +39,11 @@ struct tare__native {
     tare__unwind *unwind;
     object *objects;
     size_t object_room;
-    uint32_t unknown, kernel; /* functions in the file; 0: not yet */
+    uint32_t unknown, kernel, gap; /* functions in the file; 0: not yet */
     tare__native_counts counts;
     tare__unwind_frame frames[TARE__NATIVE_DEPTH_MAX];
     uint8_t classes[TARE__NATIVE_DEPTH_MAX];
-    int32_t order[TARE__NATIVE_DEPTH_MAX + TARE__PYTHON_DEPTH_MAX];
+    int32_t order[TARE__NATIVE_DEPTH_MAX + TARE__PYTHON_DEPTH_MAX + 1];
     unsigned char stack[STACK_BYTES];
 };
 
@@ -285,14 +285,23 @@ static size_t unwind(tare__native_process *process, const tare__native_copy *cop
     return n;
 }
 
+static uint32_t push_gap(tare__native *native, uint32_t stack)
+{
+    if (!native->gap)
+        native->gap = add_function(native, TARE__FRAME_NOTE, "(frames left out)", "");
+    return native->gap ? tare__stacks_push(native->stacks, stack, native->gap, 0) : 0;
+}
+
 static uint32_t push_merged(tare__native *native, const tare__native_copy *copy, size_t n, int32_t line,
                             tare__native_push *push, void *context)
 {
     uint32_t stack = 0;
     for (size_t i = n; i > 0; i--) {
         int32_t frame = native->order[i - 1];
-        uint32_t pushed = frame < 0 ? push(context, stack, (uint32_t)(-1 - frame), frame == -1 ? line : 0)
-                                    : push_frame(native, stack, &native->frames[frame], frame == 0);
+        uint32_t pushed = frame == TARE__NATIVE_GAP ? push_gap(native, stack)
+                          : frame < 0               ? push(context, stack, (uint32_t)(-1 - frame),
+                                                             frame == -1 ? line : 0)
+                                                    : push_frame(native, stack, &native->frames[frame], frame == 0);
         if (!pushed)
             return stack;
         stack = pushed;
@@ -315,8 +324,8 @@ uint32_t tare__native_stack(tare__native_process *process, const tare__native_co
         eval++;
     const tare__merging merging = {.classes = native->classes, .n = n, .whole = whole, .python = thread->frames,
                                    .n_python = thread->n, .evaluations = thread->evaluations};
-    if (thread->torn || thread->cut || eval == n ||
-        !tare__native_matches(copy, native->frames[eval].cfa, python, thread, &line)) {
+    if (thread->torn || thread->cut || (eval == n && whole) ||
+        !tare__native_matches(copy, eval < n ? native->frames[eval].cfa : 0, python, thread, &line)) {
         native->counts.apart++;
         return 0;
     }

@@ -70,8 +70,9 @@ typedef struct tare__merging {
     uint32_t n_python, evaluations;
 } tare__merging;
 
+#define TARE__NATIVE_GAP INT32_MIN /* frames that are not known */
 /* The frames of both, innermost first: i for a native one, -1 - i for one of Python code. How many: at most
- * n + n_python. 0: they do not belong together. */
+ * n + n_python + 1. 0: they do not belong together. */
 size_t tare__native_merge(const tare__merging *merging, int32_t *out);
 /* Whether the registers and the stack of the innermost evaluation are those of this Python thread's innermost frame.
  * *line: where it was at that moment, if not at the line of the frame; else 0. */

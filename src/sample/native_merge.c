@@ -67,16 +67,28 @@ static size_t next_evaluation(const tare__merging *from, size_t start)
     return start;
 }
 
+/* Code without unwind tables was called by the innermost frame, or by functions that are not known. */
+static bool only_others(const tare__merging *from)
+{
+    for (size_t i = 0; i < from->n; i++)
+        if (from->classes[i] == TARE__CODE_PYTHON)
+            return false;
+    return from->n > 0;
+}
+
 size_t tare__native_merge(const tare__merging *from, int32_t *at)
 {
     output out = {at, 0};
     uint32_t found = 0, python = 0;
     for (size_t i = 0; i < from->n; i++)
         found += from->classes[i] == TARE__CODE_EVAL;
-    if (found > from->evaluations || (found < from->evaluations && (from->whole || !found)))
+    if (found > from->evaluations || (found < from->evaluations && from->whole) ||
+        (!found && (!from->evaluations || !only_others(from))))
         return 0;
     size_t end = next_evaluation(from, 0);
     put_leaf(from, end, &out);
+    if (!found)
+        out.at[out.n++] = TARE__NATIVE_GAP;
     for (uint32_t evaluation = 0; evaluation < found; evaluation++) {
         size_t start = end + 1;
         python = put_python(from, python, evaluation, &out);
@@ -110,6 +122,7 @@ static void look_at(found *found, uint64_t word)
     found->next = word;
 }
 
+/* `end` 0: the stack of the loop was not found, it is somewhere in the copy. */
 bool tare__native_matches(const tare__native_copy *copy, uint64_t end, const tare__python *python,
                           const tare__python_thread *thread, int32_t *line)
 {
@@ -128,6 +141,8 @@ bool tare__native_matches(const tare__native_copy *copy, uint64_t end, const tar
         look_at(&found, word);
     }
     if (!found.frame || !found.next || (found.several && !found.exact))
+        return false;
+    if (!end && !found.exact)
         return false;
     if (!found.exact)
         *line = tare__python_line_at(python, thread, found.next - 2);
