@@ -52,7 +52,7 @@ enum {
      TARE__RECORDING_WITHOUT},                                                                                         \
     {"stacks", 0, "HZ", "call stacks of Python programs per second, from 1 to 10000 (default 100)",                    \
      TARE__RECORDING_STACKS},                                                                                          \
-    {"native", 0, NULL, "sample native call stacks, too, of all programs",                                             \
+    {"native", 0, NULL, "sample native call stacks (C, C++, Rust), too, of all programs",                              \
      TARE__CLI_SETS(settings, recording.native_stacks)},                                                               \
     {"no-stacks", 0, NULL, "do not sample call stacks", TARE__RECORDING_NO_STACKS},                                    \
     {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},                              \

@@ -16,6 +16,8 @@
 #include "collector.h"
 
 #define BUDGET 0.02          /* of one core, at the default rate */
+#define BUDGET_EVENTS 0.05   /* for samples of running threads, … */
+#define BUDGET_CPU 0.02      /* … and more for each CPU */
 #define BUDGET_ASKED 0.5     /* where a rate was requested */
 #define READY_MAX (16u << 20) /* bytes of blocks that wait for the collector */
 #define SECOND_NS 1000000000u
@@ -40,7 +42,9 @@ struct tare__stack_thread_state {
     size_t own_room;
     int stop_fd;      /* readable: the thread is to end; -1: no events are waited for */
     uint64_t interval_ns, longest_ns, cpu_ns, sealed_ns, passes, late;
-    double budget;
+    double budget, event_budget;
+    double credit_ns; /* of CPU time for events */
+    uint64_t credit_at_ns;
     uint32_t clock; /* of the session */
     uint32_t jitter;
 };
@@ -78,6 +82,18 @@ static uint64_t scattered(tare__stack_thread_state *state, uint64_t interval_ns)
     return interval_ns - interval_ns / 8 + (uint64_t)(state->jitter >> 8) * (interval_ns / 4) / (1u << 24);
 }
 
+/* Without credit, samples are dropped: the next ones stand for their time. */
+static void drain(tare__stack_thread_state *state)
+{
+    uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    double most = 0.2 * SECOND_NS * state->event_budget;
+    state->credit_ns += (double)(now - state->credit_at_ns) * state->event_budget;
+    state->credit_ns = state->credit_ns < most ? state->credit_ns : most;
+    state->credit_at_ns = now;
+    tare__stack_sampler_drain(state->sampler, tare__clock_ticks(state->clock), now, state->credit_ns < 0);
+    state->credit_ns -= (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
+}
+
 /* Threads that ran for an interval are sampled at once: what they do is read from their memory. */
 static void wait_for_events(tare__stack_thread_state *state, uint64_t due_ns)
 {
@@ -88,7 +104,7 @@ static void wait_for_events(tare__stack_thread_state *state, uint64_t due_ns)
         if (ready <= 0 && errno != EINTR)
             return;
         if (ready > 0 && waits[0].revents)
-            tare__stack_sampler_drain(state->sampler, tare__clock_ticks(state->clock), clock_ns(CLOCK_MONOTONIC));
+            drain(state);
         if (ready > 0 && waits[1].revents)
             return;
     }
@@ -147,7 +163,7 @@ static void *sample(void *context)
             due = end;
         }
     }
-    tare__stack_sampler_drain(state->sampler, tare__clock_ticks(state->clock), clock_ns(CLOCK_MONOTONIC));
+    drain(state);
     seal(state);
     state->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return NULL;
@@ -193,6 +209,9 @@ static void open_native(tare__collector *collector, tare__stack_thread_state *st
     int status = tare__stack_sampler_want_native(state->sampler, state->interval_ns, &pid, 1, &error);
     if (status)
         tare__text_format(&collector->notes, "native stacks of running threads were not sampled: %s\n", error.text);
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    double events = BUDGET_CPU * (double)cpus > BUDGET_EVENTS ? BUDGET_CPU * (double)cpus : BUDGET_EVENTS;
+    state->event_budget = state->budget >= BUDGET_ASKED || events > BUDGET_ASKED ? BUDGET_ASKED : events;
     if (tare__stack_sampler_descriptor(state->sampler) >= 0)
         state->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
@@ -257,6 +276,20 @@ void tare__stacks_tick(tare__collector *collector, bool fresh_list)
         tare__writer_append(&collector->writer, &collector->block);
 }
 
+static void note_losses(tare__collector *collector, const tare__stack_thread_state *state)
+{
+    tare__stack_counts counts = tare__stack_counts_of(state->sampler);
+    if (counts.lost)
+        tare__text_format(&collector->notes,
+                          "%llu samples of running threads were dropped: their buffer was full, or the collector used "
+                          "its share of CPU time\n",
+                          (unsigned long long)counts.lost);
+    if (counts.without_events)
+        tare__text_format(&collector->notes,
+                          "%u threads have no native stacks while they run: the limit of open files (ulimit -n)\n",
+                          counts.without_events);
+}
+
 /* Names of native functions: while the objects are still there, and for readers on other machines. */
 static void add_symbols(tare__collector *collector, tare__stack_thread_state *state)
 {
@@ -281,6 +314,7 @@ void tare__stacks_finish(tare__collector *collector)
     collector->stacks = NULL;
     collector->stack_cpu_ns = state->cpu_ns;
     tare__text_string(&collector->notes, tare__stack_sampler_problems(state->sampler));
+    note_losses(collector, state);
     add_symbols(collector, state);
     uint64_t refused = tare__stacks_refused(state->stacks) + state->lost;
     if (refused)

@@ -112,7 +112,7 @@ typedef struct tare__stack_symbol_frame {
     uint32_t line;     /* in its source file; 0: unknown */
 } tare__stack_symbol_frame;
 
-typedef struct tare__stack_symbol { /* what is at an offset of an object: functions that are inlined come after their caller */
+typedef struct tare__stack_symbol { /* what is at an offset of an object: inlined functions are after their caller */
     uint32_t object; /* number of the function that stands for the object */
     uint32_t n;
     uint64_t offset;
@@ -122,7 +122,7 @@ typedef struct tare__stack_symbol { /* what is at an offset of an object: functi
 /* Appends one block of 1 to TARE__SYMBOL_ROWS_MAX rows, sorted by object and offset. 0 or a status. */
 int tare__stack_symbols_seal(const tare__stack_symbol *rows, uint32_t n, tare__squeezer *squeezer, tare__text *out);
 typedef void tare__stack_symbols_sink(void *context, const tare__stack_symbol *row);
-/* A whole SYMBOLS block: the numbers of functions are in range, but may be unknown. 0, TARE_E_INPUT or TARE_E_MEMORY. */
+/* A whole SYMBOLS block: numbers of functions are in range, but may be unknown. 0, TARE_E_INPUT or TARE_E_MEMORY. */
 int tare__stack_symbols_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                        tare__stack_symbols_sink *sink, void *context);
 

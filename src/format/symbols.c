@@ -68,7 +68,8 @@ static bool read_number(tare__reader *reader, uint32_t *number)
 }
 
 /* `row` is the previous one, at first zeroed. */
-static bool read_row(tare__reader *readers, tare__stack_symbol *row, uint32_t *function, tare__stack_symbol_frame *frames)
+static bool read_row(tare__reader *readers, tare__stack_symbol *row, uint32_t *function,
+                     tare__stack_symbol_frame *frames)
 {
     if (!read_number(&readers[OBJECT], &row->object))
         return false;

@@ -2,8 +2,8 @@
  * One thread owns them.
  * Must not know how stacks are unwound, or what samples are used for.
  *
- * There is an event per thread and CPU, since inherited events can only write to the buffer of a CPU. The buffer of each
- * CPU belongs to an event of this program that counts nothing, so that it outlives all sampled threads. */
+ * There is an event per thread and CPU, since inherited events can only write to the buffer of a CPU. The buffer of
+ * each CPU belongs to an event of this program that counts nothing, so that it outlives all sampled threads. */
 #define _GNU_SOURCE
 #include "native_events.h"
 
@@ -194,7 +194,8 @@ static int open_buffers(tare__native_events *events, tare__error *error)
         return 0;
     if (failure == EPERM || failure == ENOMEM)
         return tare__fail(error, TARE_E_PERMISSION,
-                          "no memory for the buffers of performance events: sudo sysctl kernel.perf_event_mlock_kb=2048");
+                          "no memory for the buffers of performance events: sudo sysctl "
+                          "kernel.perf_event_mlock_kb=2048");
     return fail_open(failure ? failure : ENOENT, error);
 }
 

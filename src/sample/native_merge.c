@@ -2,8 +2,8 @@
  * Any thread: no state.
  * Must not know objects, or how frames are read.
  *
- * Each frame of the evaluation loop stands for the Python frames that it runs. What it calls, up to the next frame of the
- * loop, was called by the innermost of them. */
+ * Each frame of the evaluation loop stands for the Python frames that it runs. What it calls, up to the next frame of
+ * the loop, was called by the innermost of them. */
 #include <string.h>
 
 #include "native.h"
@@ -43,7 +43,7 @@ static void put_middle(const tare__merging *from, size_t start, size_t end, outp
             put_native(out, i);
 }
 
-/* What called the interpreter: the start of a program or thread is not shown, a program with an interpreter in it is. */
+/* What called the interpreter: the start of a program or thread is not shown, a program that embeds Python is. */
 static void put_outer(const tare__merging *from, size_t start, output *out)
 {
     for (size_t i = start; i < from->n; i++)

@@ -175,7 +175,8 @@ bool tare__sampler_open(tare__stack_sampler *sampler, sampled_process *process, 
 /* ---- threads ----------------------------------------------------------------------------------------------- */
 
 /* The order of threads rarely changes: the one expected at this place is tried first. */
-static sampled_thread *find_thread(const tare__stack_sampler *sampler, sampled_process *process, const tare__python_thread *read, size_t place)
+static sampled_thread *find_thread(const tare__stack_sampler *sampler, sampled_process *process,
+                                   const tare__python_thread *read, size_t place)
 {
     for (size_t i = 0; i < process->thread_count; i++) {
         sampled_thread *thread = &process->threads[(place + i) % process->thread_count];
@@ -406,7 +407,15 @@ void tare__stack_sampler_pass(tare__stack_sampler *sampler, uint64_t ticks, uint
 
 tare__stack_counts tare__stack_counts_of(const tare__stack_sampler *sampler)
 {
-    return sampler->counts;
+    tare__stack_counts counts = sampler->counts;
+    tare__native_counts native = sampler->native ? tare__native_counts_of(sampler->native) : (tare__native_counts){0};
+    tare__native_events *events = sampler->native ? tare__native_events_of(sampler->native) : NULL;
+    tare__native_losses losses = events ? tare__native_events_losses(events) : (tare__native_losses){0};
+    counts.lost += losses.records;
+    counts.without_events = losses.threads;
+    counts.merged = native.merged;
+    counts.apart = native.apart;
+    return counts;
 }
 
 const char *tare__stack_sampler_problems(const tare__stack_sampler *sampler)

@@ -2,8 +2,8 @@
  * One thread owns the sampler.
  * Must not know how stacks are unwound.
  *
- * A pass finds all threads that wait. Those that run are left to the events, since only these have their registers: each
- * stands for the time since the last sample of its thread, so that no time counts twice. */
+ * A pass finds all threads that wait. Those that run are left to the events, since only these have their registers:
+ * each stands for the time since the last sample of its thread, so that no time counts twice. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
@@ -162,6 +162,7 @@ void tare__sampler_native_threads(tare__stack_sampler *sampler, sampled_process 
 typedef struct draining {
     tare__stack_sampler *sampler;
     uint64_t ticks, now_ns;
+    bool drop;
 } draining;
 
 /* The Python stack at once, before anything that takes time: NULL: none. */
@@ -183,7 +184,8 @@ static void take_event(void *context, const tare__native_sample *event)
 {
     draining *from = context;
     tare__stack_sampler *sampler = from->sampler;
-    sampled_process *process = tare__sampler_process_of(sampler, event->pid);
+    sampled_process *process = from->drop ? NULL : tare__sampler_process_of(sampler, event->pid);
+    sampler->counts.lost += from->drop;
     if (!process)
         return;
     const tare__python_thread *read = read_python(from, process, event->tid);
@@ -217,9 +219,9 @@ static void take_exec(void *context, pid_t pid)
         tare__native_process_changed(process->native);
 }
 
-void tare__stack_sampler_drain(tare__stack_sampler *sampler, uint64_t ticks, uint64_t now_ns)
+void tare__stack_sampler_drain(tare__stack_sampler *sampler, uint64_t ticks, uint64_t now_ns, bool drop)
 {
-    draining draining = {sampler, ticks, now_ns};
+    draining draining = {sampler, ticks, now_ns, drop};
     const tare__native_sink sink = {take_event, take_exec, &draining};
     tare__native_events *events = sampler->native ? tare__native_events_of(sampler->native) : NULL;
     if (events)

@@ -141,7 +141,8 @@ int tare__trace_take_symbols(tare__trace *trace, const tare__trace_block *block)
     return status ? status : taker.status;
 }
 
-const tare__stack_symbol_frame *tare__trace_symbol_at(const tare__trace *trace, uint32_t object, uint64_t offset, uint32_t *n)
+const tare__stack_symbol_frame *tare__trace_symbol_at(const tare__trace *trace, uint32_t object, uint64_t offset,
+                                                      uint32_t *n)
 {
     const tare__stack_symbol key = {.object = object, .offset = offset};
     uint32_t row = tare__index_find(&trace->symbol_index, symbol_hash(object, offset), is_symbol, trace->symbols, &key);
