@@ -86,7 +86,7 @@ static uint64_t scattered(tare__stack_thread_state *state, uint64_t interval_ns)
 static void drain(tare__stack_thread_state *state)
 {
     uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    double most = 0.2 * SECOND_NS * state->event_budget;
+    double most = 2.0 * SECOND_NS * state->event_budget;
     state->credit_ns += (double)(now - state->credit_at_ns) * state->event_budget;
     state->credit_ns = state->credit_ns < most ? state->credit_ns : most;
     state->credit_at_ns = now;

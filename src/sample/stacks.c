@@ -355,7 +355,7 @@ static void take_thread(tare__stack_sampler *sampler, sampled_process *process, 
     thread->native = false;
     if (!thread->number || (thread->reader && !tare__thread_read(thread->reader, &now)))
         return;
-    if (tare__sampler_defers(sampler, thread, &now, now_ns))
+    if (tare__sampler_defers(sampler, thread, &now, begun, now_ns))
         return;
     tare__stack_sample sample = *begun;
     sample.state = now.state;

@@ -81,8 +81,8 @@ void tare__sampler_add(tare__stack_sampler *sampler, sampled_thread *thread, con
 
 /* ---- stacks_native.c ----------------------------------------------------------------------------------------- */
 /* Whether the time up to now is left to the next sample taken while the thread runs. */
-bool tare__sampler_defers(const tare__stack_sampler *sampler, const sampled_thread *thread, const tare__thread_now *now,
-                          uint64_t now_ns);
+bool tare__sampler_defers(const tare__stack_sampler *sampler, sampled_thread *thread, const tare__thread_now *now,
+                          const tare__stack_sample *begun, uint64_t now_ns);
 /* The stack of a thread that waits: 0: none. */
 uint32_t tare__sampler_blocked(tare__stack_sampler *sampler, sampled_process *process, sampled_thread *thread,
                                const tare__thread_now *now, const tare__python_thread *read);

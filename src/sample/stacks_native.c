@@ -15,18 +15,24 @@
 #include "tare.h"
 
 #define DEFER_RUNNING 4u  /* intervals; then a thread that runs is sampled without its registers */
-#define DEFER_READY 100u  /* the same of one that waits for a CPU */
+#define DEFER_READY 500u  /* the same of one that waits for a CPU */
+#define DEFER_NEW 2u      /* the same of one without an event so far: it may end before its first one */
 #define LIST_NS 100000000u /* until the threads of a process are listed again */
 #define RESTS_MAX 10u     /* passes between two samples of a thread that does not run */
 #define SILENT_INTERVALS 5u /* of CPU time without an event: its thread has no events */
 
 /* ---- times ------------------------------------------------------------------------------------------------------ */
-bool tare__sampler_defers(const tare__stack_sampler *sampler, const sampled_thread *thread, const tare__thread_now *now,
-                          uint64_t now_ns)
+bool tare__sampler_defers(const tare__stack_sampler *sampler, sampled_thread *thread, const tare__thread_now *now,
+                          const tare__stack_sample *begun, uint64_t now_ns)
 {
-    if (!sampler->native || !thread->sampled || !thread->seen_ns)
+    if (!sampler->native || !tare__native_events_of(sampler->native) || thread->refused)
         return false;
+    if (!thread->seen_ns)
+        thread->seen_ns = now_ns - begun->wall_ns;
     uint64_t passed = now_ns > thread->seen_ns ? now_ns - thread->seen_ns : 0;
+    if (!thread->sampled)
+        return (now->state == TARE__STATE_RUNNING || now->state == TARE__STATE_RUNNABLE) &&
+               passed < DEFER_NEW * sampler->interval_ns;
     return (now->state == TARE__STATE_RUNNING && passed < DEFER_RUNNING * sampler->interval_ns) ||
            (now->state == TARE__STATE_RUNNABLE && passed < DEFER_READY * sampler->interval_ns);
 }
@@ -141,7 +147,7 @@ static void take_native(tare__stack_sampler *sampler, sampled_process *process, 
         thread->pass--;
         return;
     }
-    if (tare__sampler_defers(sampler, thread, &now, now_ns))
+    if (tare__sampler_defers(sampler, thread, &now, begun, now_ns))
         return;
     tare__stack_sample sample = *begun;
     sample.state = now.state;

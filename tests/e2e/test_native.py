@@ -70,11 +70,9 @@ def test_functions_of_cpp_have_their_names(bench):
 
 
 def test_200_threads(bench):
-    done, report = run(bench, VICTIMS / "natives", "threads", "200")
-    threads = {path[0][0] for path, _ in stacks_of(report) if any("in_thread" in frame[0] for frame in path)}
-    assert threads
-    spinning = sum(row["samples"] for row in report["functions"] if "spin" in row["function"])
-    assert spinning >= 10, spinning  # 200 threads of 20 ms each, less what is dropped under load
+    done, report = run(bench, VICTIMS / "natives", "threads", "200", "0.1")
+    assert len(report["sampled_threads"]) > 20
+    assert sum(row["samples"] for row in report["functions"] if "spin" in row["function"]) > 20
 
 
 def test_threads_that_end_at_once(bench):
@@ -127,7 +125,7 @@ def test_trace_has_the_names_itself(bench):
 def test_attach(bench):
     program = subprocess.Popen([VICTIMS / "natives", "spin", "60"], cwd=bench.folder)
     try:
-        bench.tare("attach", "-q", "-f", "-o", "t.tare", "--no-history", "--native", "--for", "2s", str(program.pid))
+        bench.tare("attach", "-q", "-f", "-o", "t.tare", "--no-history", "--native", "--duration", "2s", str(program.pid))
         report = bench.json(bench.folder / "t.tare")
         assert any("in_thread" in row["function"] for row in report["functions"])
     finally:

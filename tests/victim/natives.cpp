@@ -1,15 +1,12 @@
 // What native stacks must survive: many threads, threads that end, processes that are forked or executed, generated code.
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <thread>
 #include <time.h>
 #include <unistd.h>
-#include <vector>
 
 static double cpu()
 {
@@ -49,19 +46,27 @@ __attribute__((noinline)) static void waits(double seconds)
     nanosleep(&time, nullptr);
 }
 
+static void *start(void *seconds)
+{
+    in_thread(*static_cast<double *>(seconds));
+    return nullptr;
+}
+
 static void threads(int n, double seconds)
 {
-    std::vector<std::thread> all;
+    pthread_t *all = new pthread_t[n];
     for (int i = 0; i < n; i++)
-        all.emplace_back(in_thread, seconds);
-    for (std::thread &thread : all)
-        thread.join();
+        if (pthread_create(&all[i], nullptr, start, &seconds) != 0)
+            exit(1);
+    for (int i = 0; i < n; i++)
+        pthread_join(all[i], nullptr);
+    delete[] all;
 }
 
 static void storm(int n)
 {
     for (int i = 0; i < n; i++)
-        std::thread(in_thread, 0.0005).join();
+        threads(1, 0.0005);
 }
 
 static void child(double seconds)
@@ -92,23 +97,23 @@ static void generated(double seconds)
 
 int main(int argc, char **argv)
 {
-    std::string mode = argc > 1 ? argv[1] : "";
+    const char *mode = argc > 1 ? argv[1] : "";
     double value = argc > 2 ? atof(argv[2]) : 1;
-    if (mode == "threads")
-        threads(int(value), 0.02);
-    else if (mode == "storm")
+    if (strcmp(mode, "threads") == 0)
+        threads(int(value), argc > 3 ? atof(argv[3]) : 0.1);
+    else if (strcmp(mode, "storm") == 0)
         storm(int(value));
-    else if (mode == "fork")
+    else if (strcmp(mode, "fork") == 0)
         child(value);
-    else if (mode == "wait")
+    else if (strcmp(mode, "wait") == 0)
         waits(value);
-    else if (mode == "generated")
+    else if (strcmp(mode, "generated") == 0)
         generated(value);
-    else if (mode == "exec" && argc > 3) {
+    else if (strcmp(mode, "exec") == 0 && argc > 3) {
         in_thread(value);
         execv(argv[3], argv + 3);
         return 1;
-    } else if (mode == "gone") {
+    } else if (strcmp(mode, "gone") == 0) {
         unlink(argv[0]);
         in_thread(value);
     } else
