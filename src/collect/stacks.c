@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #define BUDGET_EVENTS 0.05   /* for samples of running threads, … */
 #define BUDGET_CPU 0.02      /* … and more for each CPU */
 #define BUDGET_ASKED 0.5     /* where a rate was requested */
+#define EVENTS_NICE (-15)    /* where that is permitted */
 #define READY_MAX (16u << 20) /* bytes of blocks that wait for the collector */
 #define SECOND_NS 1000000000u
 
@@ -141,6 +143,8 @@ static void *sample(void *context)
     tare__stack_thread_state *state = context;
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
     prctl(PR_SET_NAME, "tare stacks", 0ul, 0ul, 0ul);
+    if (state->stop_fd >= 0) /* buffers of events are small: among many threads that run, this one would be too late */
+        setpriority(PRIO_PROCESS, (id_t)gettid(), EVENTS_NICE);
     uint64_t due = clock_ns(CLOCK_MONOTONIC), interval = state->interval_ns;
     double cost = 0;
     while (wait_until(state, due)) {
