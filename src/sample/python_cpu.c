@@ -21,6 +21,7 @@
 #define STACK_BYTES (64u << 10)
 #define PATIENCE_NS 20000000l /* a real-time program may leave the CPU to nobody */
 #define SLICE_NS 100000u      /* the shortest there is: the kernel lets such a thread run at once (Linux 6.12) */
+#define BARRED 1000u          /* samples until it is tried again */
 #define STAT_CPU 39           /* field of /proc/PID/task/TID/stat */
 
 enum { IDLE, POSTED, READING, DONE, END };
@@ -98,17 +99,27 @@ static bool start_thread(void)
 
 static bool move_thread(int cpu)
 {
+    if (reader.cpu == cpu)
+        return true;
     cpu_set_t *set = CPU_ALLOC((size_t)cpu + 1);
     size_t bytes = CPU_ALLOC_SIZE((size_t)cpu + 1);
-    bool moved = reader.cpu == cpu;
-    if (set && !moved) {
-        CPU_ZERO_S(bytes, set);
-        CPU_SET_S((size_t)cpu, bytes, set);
-        moved = pthread_setaffinity_np(reader.thread, bytes, set) == 0; /* not to a CPU of another cpuset */
-        reader.cpu = moved ? cpu : -1;
-    }
+    if (!set)
+        return false;
+    CPU_ZERO_S(bytes, set);
+    CPU_SET_S((size_t)cpu, bytes, set);
+    bool moved = pthread_setaffinity_np(reader.thread, bytes, set) == 0; /* not to a CPU of another cpuset */
+    reader.cpu = moved ? cpu : -1;
     CPU_FREE(set);
     return moved;
+}
+
+/* Away from a CPU that it may never get. */
+static void free_thread(void)
+{
+    cpu_set_t set;
+    memset(&set, 0xff, sizeof(set));
+    pthread_setaffinity_np(reader.thread, sizeof(set), &set);
+    reader.cpu = -1;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -134,6 +145,11 @@ bool tare__python_cpu_run(tare__python *python, int cpu, void (*function)(void *
     reader.users += !python->uses_reader;
     python->uses_reader = true;
     bool done = start_thread() && move_thread(cpu) && request(function, context);
+    if (!done) {
+        python->barred = python->sample + BARRED;
+        if (reader.started)
+            free_thread();
+    }
     pthread_mutex_unlock(&reader.mutex);
     return done;
 }
@@ -144,6 +160,7 @@ void tare__python_cpu_close(tare__python *python)
         return;
     pthread_mutex_lock(&reader.mutex);
     if (--reader.users == 0 && reader.started) {
+        free_thread();
         set_state(END);
         pthread_join(reader.thread, NULL);
         reader.started = false;
@@ -167,6 +184,8 @@ static int cpu_of(const tare__python *python, pid_t tid)
 /* The thread that holds an interpreter's lock runs Python code; without one, none does. */
 int tare__python_cpu_of(tare__python *python)
 {
+    if (python->sample < python->barred)
+        return -1;
     for (uint32_t i = 0; i < python->n_interps; i++) {
         uint64_t holder = tare__python_holder_now(python, &python->interps[i]);
         for (size_t k = 0; holder && k < python->n_states; k++)

@@ -215,6 +215,7 @@ struct tare__python {
     tare__python_addresses asked, fresh;
     int cpu;                  /* where the next planned read is made; -1: anywhere */
     bool uses_reader;         /* of python_cpu.c */
+    uint32_t barred;          /* until this sample: it did not work */
     uint32_t unsteady;        /* samples that are read where the program runs */
     uint32_t spell, calm;     /* how many come next; samples since the last ones */
     int32_t tid_offset;       /* of the thread id in struct pthread; -1: not known yet, -2: unknown */
