@@ -86,7 +86,8 @@ static int take_compare_option(void *context, int key, const char *argument, tar
     case COMPARE_WARMUP: return tare__cli_take_count("warmup", argument, 0, ROUNDS_MAX, &ab->warmup, error);
     case COMPARE_MIN_CHANGE: return take_min_change(settings, argument, error);
     default:
-        return tare__fail(error, TARE_E_USAGE, "--%s requires files", key == COMPARE_BASELINE ? "baseline" : "candidate");
+        return tare__fail(error, TARE_E_USAGE, "--%s requires files",
+                          key == COMPARE_BASELINE ? "baseline" : "candidate");
     }
 }
 

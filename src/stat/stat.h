@@ -155,12 +155,8 @@ int tare__outliers_tukey(const double *values, size_t n, tare__outlier *labels, 
 
 /* ---- change points: located by E-divisive (Matteson and James 2014), tested against noise that may drift --------- */
 typedef struct tare__change_options {
-    double p;             /* of a change, over all possible positions; 0: 0.01 */
-    double magnitude;     /* minimum change as a share of the level before; 0: any */
-    size_t segment;       /* minimum number of values between changes; 0: 3 */
-    unsigned permutations; /* p by permutations, as many as it can be resolved with, of values that are independent; 0:
-                              by steps in a level that may wander */
-    uint64_t seed;        /* of the permutations */
+    double p;         /* of a change, over all possible positions, in a level that may wander; 0: 0.01 */
+    double magnitude; /* minimum change as a share of the level before; 0: any */
 } tare__change_options;
 typedef struct tare__change {
     size_t at;            /* the first value on the new level */
