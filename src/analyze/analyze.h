@@ -490,6 +490,12 @@ typedef struct tare__finding { /* worst first */
     const tare__evidence *figures;
     size_t n_figures;
     const char *source;   /* of a user's rule: file:line; NULL: built in */
+    /* The line of the program with most of the time that the finding is about, by stack samples. NULL: not known. */
+    const char *file, *function;
+    uint32_t line;        /* 0: not known */
+    double line_share;    /* of that time; NaN: not known */
+    uint32_t line_state;  /* tare__thread_state in which most of it is spent; 0: not known */
+    const char *inner;    /* innermost function of most of it; NULL: the line's own function, or not known */
 } tare__finding;
 
 /* ---- overhead of Tare ---------------------------------------------------------------------------- */
@@ -510,6 +516,8 @@ typedef struct tare__own_table {
 #include "analyze/stacks.h"
 
 struct tare__analysis;
+/* A source file for display: relative to the working directory of the run, or without directories. */
+const char *tare__source_name(const struct tare__analysis *of, const char *file);
 /* The last recorded fact with a key; NULL: none. */
 const tare__fact_row *tare__fact_find(const struct tare__analysis *of, const char *key);
 /* Values and counts of all facts with a key, combined in one row; false: there are none. */
@@ -557,6 +565,7 @@ typedef struct tare__analysis {
     const tare__package_row *packages;
     size_t n_packages;
     tare__stack_tree stacks;
+    const struct tare__uses *uses; /* of sampled stacks, for findings; NULL: none */
     const tare__sample_row *samples; /* empty unless requested */
     size_t n_samples;
     tare__usage_table usage;

@@ -488,6 +488,25 @@ typedef struct window {
     double from_ns, to_ns;
 } window;
 
+/* ---- spans around stack samples (stacks_join.c) ----------------------------------------------------- */
+typedef struct span_path { /* spans open at once: the outermost first. [0]: none */
+    uint32_t outer; /* row */
+    uint32_t name;  /* canon, of another table of names */
+    uint32_t kind;  /* tare_kind */
+    const char *text; /* owned by the trace */
+} span_path;
+
+typedef struct joined {
+    span_path *paths;
+    size_t n_paths;
+    uint32_t *of_sample; /* by number of the sample, in file order: row in paths */
+    size_t n;
+} joined;
+
+/* *made NULL: no thread with spans was sampled. 0 or as tare__trace_replay. */
+int tare__analyze_join(tare__trace *trace, joined **made, tare__error *error);
+void tare__analyze_free_joined(joined *made); /* NULL is fine */
+
 /* ---- the whole analysis -------------------------------------------------------------------------- */
 typedef struct cost { /* ticks; the recorder's own */
     bool known;
@@ -524,6 +543,7 @@ typedef struct work {
     struct timeline *timeline; /* NULL: not requested */
     struct samples *samples;   /* NULL: not requested */
     struct sampled *sampled;   /* stacks; NULL: none are in the trace */
+    const joined *joined;      /* spans around their samples; NULL: none */
     bool watched;              /* one of the two is requested: a single test per span */
     window window;
     const char *energy_of; /* what the energy figure covers, if incomplete; NULL: everything, or absent */

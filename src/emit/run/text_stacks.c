@@ -22,25 +22,12 @@
 #define STATE_COLUMNS 11u
 
 /* ---- words ----------------------------------------------------------------------------------------------- */
-/* Below the working directory, or without directories. */
-static const char *short_file(const tare__analysis *analysis, const char *file)
-{
-    const char *directory = analysis->run.directory, *slash;
-    size_t n = directory ? strlen(directory) : 0;
-    if (!file)
-        return "?";
-    if (n > 1 && strncmp(file, directory, n) == 0 && file[n] == '/' && !strstr(file, "/site-packages/"))
-        return file + n + 1;
-    slash = strrchr(file, '/');
-    return slash ? slash + 1 : file;
-}
-
 static void put_place(char *out, size_t bytes, const tare__analysis *analysis, const char *file, uint32_t line)
 {
     if (line)
-        snprintf(out, bytes, "%.400s:%" PRIu32, short_file(analysis, file), line);
+        snprintf(out, bytes, "%.400s:%" PRIu32, tare__source_name(analysis, file), line);
     else
-        snprintf(out, bytes, "%.400s", short_file(analysis, file));
+        snprintf(out, bytes, "%.400s", tare__source_name(analysis, file));
 }
 
 static bool is_too_long(const tare__page *page, const char *name)
