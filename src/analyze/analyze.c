@@ -180,6 +180,8 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
     }
     if (!status)
         status = tare__analyze_findings(made, steady, options ? options->rules : NULL);
+    if (!status && options && options->stacks && tare__stack_filter_is_set(options->stacks))
+        status = tare__analyze_filtered(trace, options->stacks, joined, &part, made, error);
     if (!status)
         status = tell_contradictions(made);
     if (made) { /* the tables of ranks are freed below */

@@ -27,6 +27,7 @@ typedef struct tare__analyze_options {
     tare__by by;
     const struct tare__rules *rules; /* user rules; NULL: none */
     bool samples; /* keep samples of spans, operators, kernels and counters, for figures; BY_RUN only */
+    struct tare__stack_filter *stacks; /* tables of stacks only of these samples; findings are of all. NULL: all */
 } tare__analyze_options;
 
 #define TARE__NO_ROW UINT32_MAX
@@ -562,6 +563,8 @@ typedef struct tare__analysis {
     size_t n_functions;
     const tare__line_row *lines;
     size_t n_lines;
+    const tare__span_line_row *span_lines; /* of sampled threads with spans */
+    size_t n_span_lines;
     const tare__package_row *packages;
     size_t n_packages;
     tare__stack_tree stacks;

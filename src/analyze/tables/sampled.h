@@ -73,6 +73,7 @@ typedef struct sampled_node {
     uint32_t line;     /* of Python code; 0: none */
     uint32_t line_row, self_line, own_line; /* its own, the innermost, the innermost of own code; TARE__NO_ROW */
     uint32_t package;  /* of the innermost frame that has one; TARE__NO_ROW */
+    bool startup;      /* of a .pth file, which the interpreter runs before the program */
 } sampled_node;
 
 typedef struct sampled_line {
@@ -144,6 +145,7 @@ typedef struct tare__uses {
     const sampled_split *splits; /* by row in sampled_threads */
 } tare__uses;
 
+int tare__analyze_span_lines(tare__analysis *analysis); /* after uses: 0 or TARE_E_MEMORY */
 int tare__analyze_uses(const work *work, const sampled_nodes *nodes, tare__analysis *analysis);
 
 /* ---- tables: 0 or TARE_E_MEMORY --------------------------------------------------------------------------- */

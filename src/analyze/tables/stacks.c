@@ -91,11 +91,19 @@ static uint32_t path_of(const work *work, size_t number)
     return work->joined && number < work->joined->n ? work->joined->of_sample[number] : 0;
 }
 
+static bool is_kept(const work *work, const tare__stack_sample *sample, uint32_t path)
+{
+    const kept_samples *kept = work->filter;
+    return kept->threads[sample->thread] && (!kept->within || kept->paths[path]) &&
+           (!kept->gpu_idle || tare__analyze_gpus_idle(work, sample->ticks));
+}
+
 static int take_sample(work *work, sampled *to, const tare__stack_sample *sample)
 {
     uint32_t path = path_of(work, to->taken++);
     double share = work->window.to ? share_in(work, sample) : 1;
-    if (!sample->thread || sample->thread > to->n_threads || !(share > 0))
+    if (!sample->thread || sample->thread > to->n_threads || !(share > 0) ||
+        (work->filter && !is_kept(work, sample, path)))
         return 0;
     sampled_thread *thread = &to->threads[sample->thread];
     sampled_cell key = {
@@ -146,7 +154,9 @@ int tare__analyze_stacks_table(work *work, tare__analysis *analysis)
         status = tare__analyze_sampled_tables(work->sampled, &nodes, analysis);
     if (!status)
         status = tare__analyze_uses(work, &nodes, analysis);
-    if (!status && !work->window.to) /* no rule reads the tree */
+    if (!status)
+        status = tare__analyze_span_lines(analysis);
+    if (!status && (!work->window.to || work->whole_tree)) /* no rule reads the tree */
         status = tare__analyze_stack_tree(work->sampled, &nodes, analysis);
     tare__analyze_free_sampled_nodes(&nodes);
     return status;

@@ -115,6 +115,16 @@ static bool is_node(const void *rows, uint32_t row, const void *key)
     return node->caller == wanted->caller && node->function == wanted->function && node->line == wanted->line;
 }
 
+/* Lines of .pth files have no file, as code of the program may; they may execute more such code. */
+static bool is_startup(const sampled_nodes *of, const sampled_function *function, const sampled_node *caller)
+{
+    const char *file = of->functions[caller->function].file;
+    size_t n = file ? strlen(file) : 0;
+    return function->file && strcmp(function->file, "<string>") == 0 &&
+           (caller->startup || (n >= 8 && strcmp(file + n - 8, "/site.py") == 0) ||
+            (file && strcmp(file, "<frozen site>") == 0));
+}
+
 /* What a node has of its caller, and what is its own. False: out of memory. */
 static bool complete(sampled_nodes *to, sampled_node *node)
 {
@@ -127,6 +137,8 @@ static bool complete(sampled_nodes *to, sampled_node *node)
     bool weak = function->package == TARE__NO_ROW || (to->packages[function->package].origin == ORIGIN_NATIVE &&
                                                       caller->package != TARE__NO_ROW &&
                                                       to->packages[caller->package].origin != ORIGIN_NATIVE);
+    node->startup = is_startup(to, function, caller);
+    weak = weak || node->startup;
     if (!weak)
         node->package = function->package;
     if (function->kind != TARE__FRAME_PYTHON)
@@ -134,7 +146,7 @@ static bool complete(sampled_nodes *to, sampled_node *node)
     if (!find_line(to, node->function, node->line, &node->line_row))
         return false;
     node->self_line = node->line_row;
-    if (function->own)
+    if (function->own && !node->startup)
         node->own_line = node->line_row;
     return true;
 }

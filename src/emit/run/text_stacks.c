@@ -187,7 +187,9 @@ static void put_lines(tare__page *page, const hot *hot, size_t few)
     char thread[NAME_BYTES], title[2 * NAME_BYTES];
     size_t n = page->options->all ? hot->n : hot->large, shown = tare__page_rows(page, n, few);
     unsigned kept = page->name_columns;
-    snprintf(title, sizeof title, "Hot lines%s, %s", hot->own ? "" : " of libraries", thread_name(thread, hot->thread));
+    const char *only = hot->of->stacks.only;
+    snprintf(title, sizeof title, "Hot lines%s, %s%s%.200s", hot->own ? "" : " of libraries",
+             thread_name(thread, hot->thread), only ? " " : "", only ? only : "");
     page->name_columns = page->options->width - 2 * TARE__PAGE_CELL - STATE_COLUMNS;
     static const unsigned widths[] = {TARE__PAGE_CELL, TARE__PAGE_CELL, sizeof "  mostly" - 1};
     tare__page_columns(page, title, "wall|CPU|mostly", widths);
