@@ -629,6 +629,12 @@ typedef struct tare__counter_line { /* a counter of the program: min and max for
     size_t n_points;
 } tare__counter_line;
 
+typedef struct tare__sampled_frame { /* a stack is a frame and its callers */
+    uint32_t caller;     /* smaller number; 0: none */
+    uint32_t line;       /* 0: not known */
+    const char *name, *file; /* file NULL: not known */
+} tare__sampled_frame;
+
 typedef struct tare__timeline {
     const tare__lane *lanes;
     size_t n_lanes;
@@ -642,6 +648,17 @@ typedef struct tare__timeline {
     uint64_t merged_spans; /* of these: in boxes of several spans */
     uint64_t left_out_spans; /* dropped: too deep, or on lanes beyond the maximum */
     double resolution_ns;  /* shorter spans may be merged */
+    /* Sampled threads, the most active ones first. Boxes are samples in a row: at depth 0 of one state (name: a
+     * tare__thread_state), at 1 with one innermost function of own code (name: in sampled_names), at 2 of one stack
+     * (name: in sampled_frames). Of merged boxes, busy_ns is the time of the name. */
+    const tare__lane *sampled_lanes; /* spans: their samples */
+    size_t n_sampled_lanes;
+    const tare__box *sampled_boxes;
+    size_t n_sampled_boxes;
+    const char *const *sampled_names;
+    size_t n_sampled_names;
+    const struct tare__sampled_frame *sampled_frames; /* [0]: no stack */
+    size_t n_sampled_frames;
     tare__arena *arena;    /* private */
 } tare__timeline;
 

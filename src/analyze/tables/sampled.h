@@ -35,6 +35,8 @@ typedef struct sampled {
     uint32_t n_threads;      /* the largest number */
 } sampled;
 
+uint32_t tare__analyze_sample_state(const tare__stack_sample *sample); /* never UNKNOWN */
+
 /* ---- time by state (stacks_split.c) ---------------------------------------------------------------------- */
 /* How the time of a thread's samples in one state is divided into states: the shares of each row add up to 1. */
 typedef struct sampled_split {

@@ -66,7 +66,7 @@ static uint32_t find_cell(sampled *to, sampled_cell key)
 }
 
 /* A state that could not be read is derived from the counters. */
-static uint32_t state_of(const tare__stack_sample *sample)
+uint32_t tare__analyze_sample_state(const tare__stack_sample *sample)
 {
     if (sample->state == TARE__STATE_UNKNOWN)
         return sample->cpu_ns && sample->cpu_ns >= sample->wall_ns / 2 ? TARE__STATE_RUNNING : TARE__STATE_OTHER;
@@ -107,7 +107,7 @@ static int take_sample(work *work, sampled *to, const tare__stack_sample *sample
         return 0;
     sampled_thread *thread = &to->threads[sample->thread];
     sampled_cell key = {
-        .thread = sample->thread, .stack = sample->stack, .state = state_of(sample), .path = path};
+        .thread = sample->thread, .stack = sample->stack, .state = tare__analyze_sample_state(sample), .path = path};
     uint32_t cell = thread->last_cell;
     if (cell == NO_CELL || !is_cell(to->cells, cell, &key))
         cell = find_cell(to, key);
