@@ -60,6 +60,7 @@ typedef struct sampled_function { /* a function of the file that is used */
     uint32_t kind, first_line;
     uint32_t file_id;        /* the same for the same file */
     uint32_t package;        /* TARE__NO_ROW: of its caller's */
+    uint32_t startup;        /* the same function, where a .pth file executes it; 0: none yet */
     bool own;
 } sampled_function;
 
