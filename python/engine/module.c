@@ -251,22 +251,34 @@ static PyType_Spec spec = {
     .name = "tare._engine.Reading", .basicsize = sizeof(reading), .flags = Py_TPFLAGS_DEFAULT, .slots = slots};
 
 /* ---- module ------------------------------------------------------------------------------------------- */
+/* None: no rules. A path that was converted is released by the caller. */
+static int rules_converter(PyObject *path, void *result)
+{
+    return path == Py_None ? 1 : PyUnicode_FSConverter(path, result) != 0;
+}
+
 static PyObject *open_trace(PyObject *module, PyObject *arguments)
 {
     const char *path, *rules = NULL;
+    tare_engine_samples samples = {0};
+    long long process = 0;
     char error[TARE_ENGINE_ERROR] = "";
     tare_engine_report *report = NULL;
     int status;
     PyObject *encoded = NULL, *encoded_rules = NULL, *made = NULL, *type;
-    if (!PyArg_ParseTuple(arguments, "O&|O&", PyUnicode_FSConverter, &encoded, PyUnicode_FSConverter, &encoded_rules)) {
+    if (!PyArg_ParseTuple(arguments, "O&|O&zzzLp:open", PyUnicode_FSConverter, &encoded, rules_converter,
+                          &encoded_rules, &samples.within, &samples.phase, &samples.thread, &process,
+                          &samples.gpu_idle)) {
         Py_XDECREF(encoded);
+        Py_XDECREF(encoded_rules);
         return NULL;
     }
+    samples.process = process;
     path = PyBytes_AS_STRING(encoded);
     if (encoded_rules)
         rules = PyBytes_AS_STRING(encoded_rules);
     Py_BEGIN_ALLOW_THREADS
-    status = tare_engine_open(path, rules, NULL, NULL, &report, error);
+    status = tare_engine_open(path, rules, &samples, NULL, NULL, &report, error);
     Py_END_ALLOW_THREADS
     Py_DECREF(encoded);
     Py_XDECREF(encoded_rules);

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "inputs.h"
 #include "tare.h"
+#include "trace/trace.h"
 
 #define ME TARE__COMPARE_ME
 #define ROUNDS_DEFAULT 60
@@ -209,6 +211,24 @@ static void name_side(const names *side, char *out, size_t room)
         snprintf(out, room, "%.180s and %zu more", side->rows[0], side->n - 1);
 }
 
+/* Tables of a single run on each side, for the page's call tree. A side of several runs, of figures or from a pipe has
+ * none. */
+static void load_stacks(const compare_settings *settings, tare__analysis *runs[2])
+{
+    for (int i = 0; i < 2; i++) {
+        struct stat about;
+        tare__trace *trace = NULL;
+        const names *side = &settings->sides[i];
+        if (side->n != 1 || stat(side->rows[0], &about) != 0 || !S_ISREG(about.st_mode) ||
+            tare__trace_open(side->rows[0], &trace, NULL) != 0)
+            return;
+        int status = tare__analyze(trace, NULL, &runs[i], NULL);
+        tare__trace_close(trace);
+        if (status)
+            return;
+    }
+}
+
 static int compare_files(const compare_settings *settings, tare__error *error)
 {
     tare__figures *sides[2] = {NULL, NULL};
@@ -219,9 +239,17 @@ static int compare_files(const compare_settings *settings, tare__error *error)
         status = tare__cli_load_side(settings->sides[i].rows, settings->sides[i].n, &sides[i], error);
     }
     tare__emit_comparison input = {.base_name = labels[0], .head_name = labels[1]};
+    tare__analysis *runs[2] = {NULL, NULL};
+    if (!status && settings->format && strcmp(settings->format, "html") == 0) {
+        load_stacks(settings, runs);
+        input.base = runs[0];
+        input.head = runs[1];
+    }
     int exit_status = status ? tare__cli_load_exit(status) : show(settings, sides[0], sides[1], &input, NULL, error);
     tare__figures_free(sides[0]);
     tare__figures_free(sides[1]);
+    tare__analysis_free(runs[0]);
+    tare__analysis_free(runs[1]);
     return exit_status;
 }
 
