@@ -204,6 +204,8 @@ struct tare__python {
     tare__python_codes codes;
     tare__python_thread *threads;
     size_t threads_room;
+    tare__python_frame *joined; /* stacks of threads that have entered several interpreters */
+    size_t joined_room;
     tare__python_cost cost;
     uint32_t sample, round;   /* numbers, from 1 */
     uint32_t at_runtime, at_gil;
