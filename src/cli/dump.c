@@ -56,7 +56,10 @@ static void put_state(pid_t pid, const tare__python *python, const tare__python_
 
 static void put_thread(pid_t pid, const tare__python *python, const tare__python_thread *thread, tare__text *out)
 {
-    tare__text_format(out, "\nThread %d%s", (int)thread->tid, thread->main ? " (MainThread)" : "");
+    if (thread->tid)
+        tare__text_format(out, "\nThread %d%s", (int)thread->tid, thread->main ? " (MainThread)" : "");
+    else
+        tare__text_string(out, "\nThread of a sub-interpreter");
     put_state(pid, python, thread, out);
     tare__text_string(out, thread->has_gil ? ", holds the GIL" : "");
     tare__text_string(out, thread->in_gc ? ", collects garbage\n" : "\n");

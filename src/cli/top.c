@@ -302,6 +302,8 @@ static int watch(top *state)
         for (size_t i = 0; i < state->process_count; i++)
             take_process(state, &state->processes[i], now);
         if (now >= show_at) {
+            if (state->why[0] && !state->samples_all)
+                break; /* said by the caller */
             status = show(state, terminal);
             show_at = now + SHOW_NS;
             shown++;

@@ -147,11 +147,10 @@ void tare__stack_sampler_watch(tare__stack_sampler *sampler, const tare__stack_t
     sampler->process_count = kept;
 }
 
-static void note_problem(tare__stack_sampler *sampler, const sampled_process *process, const char *why)
+static void note_problem(tare__stack_sampler *sampler, const char *why)
 {
     if (sampler->problem_count++ < PROBLEMS_MAX)
-        tare__text_format(&sampler->problems, "Python stacks of process %d could not be read: %s\n", (int)process->pid,
-                          why);
+        tare__text_format(&sampler->problems, "%s\n", why);
 }
 
 static void try_again(sampled_process *process, uint64_t now_ns, uint64_t least_ns, uint64_t most_ns)
@@ -185,7 +184,7 @@ static bool open_process(tare__stack_sampler *sampler, sampled_process *process,
     if (status != TARE_E_INPUT && status != TARE_E_SYSTEM && !process->counted) {
         process->counted = true;
         sampler->counts.unread++;
-        note_problem(sampler, process, error.text);
+        note_problem(sampler, error.text);
     }
     try_again(process, now_ns, LATER_NS, LATER_MAX_NS);
     return false;

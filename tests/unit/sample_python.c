@@ -472,7 +472,7 @@ static void test_published_offsets(void **state)
         }
     }
     table[1] = 0x030f00f0;
-    assert_int_equal(tare__python_layout_read((unsigned char *)table, &layout, &version, &error), TARE_E_INPUT);
+    assert_int_equal(tare__python_layout_read((unsigned char *)table, &layout, &version, &error), TARE_E_VERSION);
 }
 
 /* An executable that is deleted while it runs (its image in memory has the symbols). */
