@@ -286,7 +286,7 @@ static int fail_to_read(pid_t pid, int failure, tare__error *error)
     if (failure == EACCES || failure == EPERM)
         return tare__fail(error, TARE_E_PERMISSION,
                           "cannot read the memory of process %d: permission denied; run as its user (with "
-                          "kernel.yama.ptrace_scope=0) or as root", (int)pid);
+                          "kernel.yama.ptrace_scope=0), or as root (in a container with CAP_SYS_PTRACE)", (int)pid);
     if (failure == ENOMEM)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
     if (failure == EFAULT || failure == EIO) /* exec since its maps were read */
@@ -325,8 +325,8 @@ static int search_maps(tare__python *python, const tare__python_map *maps, size_
 {
     tare__python_map object;
     char byte;
-    if (!n) /* a process that has ended, or a kernel thread */
-        return fail_to_read(python->pid, ESRCH, error);
+    if (!n)
+        return tare__fail(error, TARE_E_SYSTEM, "process %d has ended, or is a kernel thread", (int)python->pid);
     if (search(python, maps, n, true, &object) || search(python, maps, n, false, &object)) {
         snprintf(python->object, sizeof(python->object), "%s", object.path);
         return find_layout(python, maps, n, &object, error);
