@@ -75,7 +75,7 @@ static void put_thread(pid_t pid, const tare__python *python, const tare__python
     if (thread->tid)
         tare__text_format(out, "\nThread %d%s", (int)thread->tid, thread->main ? " (MainThread)" : "");
     else
-        tare__text_string(out, "\nThread of a sub-interpreter");
+        tare__text_string(out, "\nUnknown thread");
     put_state(pid, python, thread, out);
     tare__text_string(out, thread->has_gil ? ", holds the GIL" : "");
     tare__text_string(out, thread->in_gc ? ", collects garbage\n" : "\n");

@@ -215,6 +215,7 @@ struct tare__python {
     tare__python_regions guessed; /* the ranges that have them */
     tare__python_addresses asked, fresh;
     int32_t tid_offset;       /* of the thread id in struct pthread; -1: not known yet, -2: unknown */
+    unsigned tid_tries;
     /* The planned read. */
     struct iovec vectors[TARE__PYTHON_VECTORS_MAX + 24];
     uint32_t n_vectors;

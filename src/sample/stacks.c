@@ -207,8 +207,8 @@ static sampled_thread *find_thread(sampled_process *process, const tare__python_
 static size_t name_thread(const sampled_process *process, const tare__python_thread *read, char out[64])
 {
     char path[64], own[64] = "", process_name[64] = "";
-    if (read->main || !read->tid) /* a state of a sub-interpreter: which thread runs it is unknown */
-        return (size_t)snprintf(out, 64, "%s", read->main ? "MainThread" : "sub-interpreter");
+    if (read->main || !read->tid) /* unknown: a state of a sub-interpreter before 3.13 */
+        return (size_t)snprintf(out, 64, "%s", read->main ? "MainThread" : "unknown thread");
     snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)process->pid, (int)read->tid);
     tare__sample_read("", path, own, sizeof own);
     snprintf(path, sizeof path, "/proc/%d/comm", (int)process->pid);
