@@ -79,7 +79,8 @@ class PySpy:
         self.name = " ".join(["py-spy", *(option for option in options if option == "--nonblocking")])
 
     def command(self, pid, hz, out):
-        return [peer("py-spy"), "record", "-p", str(pid), "-r", str(hz), "-f", "raw", "-o", out, "--idle", *self.options]
+        return [peer("py-spy"), "record", "-p", str(pid), "-r", str(hz), "-f", "raw", "-o", out, "--idle",
+                *self.options]
 
     @staticmethod
     def read(out, within):
@@ -216,14 +217,10 @@ def scalene(name, seconds, folder):
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     seen = Sampled()
     with open(out) as text, open(result) as measured:
-        profile = json.load(text)
-        truth = json.load(measured)
+        profile, truth = json.load(text), json.load(measured)
     for path, about in profile["files"].items():
         if os.path.basename(path) == os.path.basename(PROGRAM):
-            for row in about["functions"]:
-                seen.functions[row["line"]] += row["n_cpu_percent_python"] + row["n_cpu_percent_c"] + row["n_sys_percent"]
             for row in about["lines"]:
-                seen.lines["", row["lineno"]] += (row["n_cpu_percent_python"] + row["n_cpu_percent_c"] +
-                                                  row["n_sys_percent"])
-            seen.stacks = profile.get("stacks", [])
+                seen.lines[row["lineno"]] += (row["n_cpu_percent_python"] + row["n_cpu_percent_c"] +
+                                              row["n_sys_percent"])
     return truth, seen

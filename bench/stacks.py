@@ -12,7 +12,7 @@ import subprocess
 import time
 
 from figures import BUILD, TARE, Void, plain, report
-from stack_peers import Attached, Austin, Perf, PySpy, Tare, Target, cpu_s, python, scalene, thread_cpu_s
+from stack_peers import PROGRAM, Attached, Austin, Perf, PySpy, Tare, Target, cpu_s, python, scalene, thread_cpu_s
 
 SHARES = ("half", "third", "some", "little")
 SHORT = ("calls", "loops", "library")
@@ -345,16 +345,15 @@ class Values:
 
 def of_scalene(recorder, quick):
     """It runs inside the program: the program alone and under Scalene take turns."""
-    alone, under, cells = [], [], []
+    alone, under = [], []
+    out = os.path.join(recorder.folder, "result.json")
     for _ in range(2 if quick else 6):
-        out = os.path.join(recorder.folder, "result.json")
-        subprocess.run([python(), os.path.join(os.path.dirname(__file__), "stack_program.py"), "deep", "3", out], check=True)
+        subprocess.run([python(), PROGRAM, "deep", "3", out], check=True)
         with open(out) as text:
-            alone.append(statistics.fmean(chunk[2] for chunk in json.load(text)["chunks"]))
-        under.append(statistics.fmean(chunk[2] for chunk in scalene("deep", 3, recorder.folder)[0]["chunks"]))
-    slow = 100 * (statistics.median(under) / statistics.median(alone) - 1)
-    cells = ["in the program", f"{slow:+.2f}"]
-    return cells
+            alone += [chunk[2] for chunk in json.load(text)["chunks"]]
+        under += [chunk[2] for chunk in scalene("deep", 3, recorder.folder)[0]["chunks"]]
+    slow = 100 * (sorted(under)[len(under) // 4] / sorted(alone)[len(alone) // 4] - 1)
+    return ["in the program", f"{slow:+.2f}"]
 
 
 def table(recorder, quick):
