@@ -3,8 +3,8 @@
 """usage: stack_program.py NAME SECONDS [FILE]
 
 Says that it is ready, waits for a line, works for SECONDS (CPU time, or wall time where it waits or is compared by
-wall time), prints what it measured itself as JSON, and waits for another line. With FILE it waits for nothing and writes
-the JSON to it."""
+wall time), prints what it measured itself as JSON, and waits for another line. With FILE it waits for nothing, and
+writes the JSON there."""
 import json
 import os
 import socket
