@@ -142,15 +142,19 @@ def cpu_s(pid):
     return time.clock_gettime(ctypes.c_int32(~pid << 3 | 2).value)
 
 
-def thread_cpu_s(pid, name):
-    """CPU time of the thread with this name, and its time ready without a CPU."""
+def thread_cpu_s(pid, *names):
+    """CPU time of the threads with these names, and their time ready without a CPU."""
+    cpu, ready = 0, 0
     for tid in os.listdir(f"/proc/{pid}/task"):
         folder = f"/proc/{pid}/task/{tid}/"
-        with open(folder + "comm") as comm, open(folder + "schedstat") as scheduled:
-            if comm.read().strip() == name:
-                values = scheduled.read().split()
-                return int(values[0]) / 1e9, int(values[1]) / 1e9
-    raise Void(f"the profiler has no thread {name}")
+        try:
+            with open(folder + "comm") as comm, open(folder + "schedstat") as scheduled:
+                if comm.read().strip() in names:
+                    values = scheduled.read().split()
+                    cpu, ready = cpu + int(values[0]), ready + int(values[1])
+        except OSError:  # it has ended
+            pass
+    return cpu / 1e9, ready / 1e9
 
 
 class Target:

@@ -14,6 +14,7 @@ import time
 from figures import BUILD, TARE, Void, plain, report
 from stack_peers import PROGRAM, Attached, Austin, Perf, PySpy, Tare, Target, cpu_s, python, scalene, thread_cpu_s
 
+THREADS = ("tare stacks", "tare reader")  # those that sample
 SHARES = ("half", "third", "some", "little")
 SHORT = ("calls", "loops", "library")
 WAITING = ("sleeps", "receives", "waits", "works")
@@ -36,6 +37,9 @@ def figures(figure, recorder, quick):
         mine = [figure(f"stacks: slow-down of a CPU-bound program, {hz} Hz", "%", limit),
                 figure("  by wall time without that in which it waited for a CPU", "%")]
         work.append((mine, lambda mine=mine, hz=hz: slow_down(mine, recorder, Tare(), hz, 24 if quick else 120)))
+    for hz, limit in ((100, 0.5), (1000, 1)):
+        held = figure(f"stacks: a program of very short functions kept from its CPU, {hz} Hz", "%", limit)
+        work.append(([held], lambda held=held, hz=hz: kept_off(held, recorder, hz, 5 if quick else 20)))
     ticks = figure("stacks: ticks missed at 10 kHz, one thread", "%", 1)
     work.append(([ticks], lambda: missed(ticks, recorder, 1 if quick else 3)))
     for name, functions, limit in (("shares", SHARES, 0.5), ("short", SHORT, 0.5)):
@@ -60,17 +64,18 @@ def figures(figure, recorder, quick):
 # ---- cost ----------------------------------------------------------------------------------------------------
 
 def cost_of(profiler, recorder, hz, seconds):
-    """Seconds of CPU per sample in its steady state: (of the process; of Tare the sampling thread)."""
+    """Seconds of CPU per sample in its steady state: of the process, of Tare's sampling threads; the share of the
+    samples that were taken."""
     target = Target("deep", seconds + 2)
     out = recorder.path("stacks")
     try:
         target.go()
         attached = Attached(profiler, target, hz, out)
         begun, own = time.monotonic(), cpu_s(attached.pid)
-        thread = thread_cpu_s(attached.pid, "tare stacks")[0] if isinstance(profiler, Tare) else 0
+        thread = thread_cpu_s(attached.pid, *THREADS)[0]
         time.sleep(seconds - 2)
         taken, own = time.monotonic() - begun, cpu_s(attached.pid) - own
-        thread = thread_cpu_s(attached.pid, "tare stacks")[0] - thread if isinstance(profiler, Tare) else 0
+        thread = thread_cpu_s(attached.pid, *THREADS)[0] - thread
         whole = time.monotonic() - begun + 1.5
         attached.end()
         samples = profiler.read(out, "deep").samples * taken / whole
@@ -138,13 +143,31 @@ def slow_down(mine, recorder, profiler, hz, seconds):
         one.note = f"95 % interval {again[10]:.2f} .. {again[-11]:.2f} %"
 
 
+def kept_off(figure, recorder, hz, seconds):
+    """Reads of a program in the middle of calls run on its own CPU: it waits for as long as they take."""
+    target, out = Target("short", 1000), recorder.path("stacks")
+    try:
+        target.go()
+        attached = Attached(Tare(), target, hz, out)
+        begun, busy = time.monotonic(), cpu_s(target.pid)
+        before = thread_cpu_s(attached.pid, THREADS[1])[0]
+        time.sleep(seconds)
+        taken = thread_cpu_s(attached.pid, THREADS[1])[0] - before
+        busy, begun = cpu_s(target.pid) - busy, time.monotonic() - begun
+        attached.end()
+    finally:
+        target.process.kill()
+        target.end()
+    figure.add(100 * taken / busy, f"of its CPU time; {1e6 * taken / (hz * begun):.0f} µs for each sample asked for")
+
+
 def missed(figure, recorder, rounds):
     for _ in range(rounds):
         target, out = Target("deep", 8), recorder.path("stacks")
         try:
             target.go()
             attached = Attached(Tare(), target, 10000, out, 5)
-            cpu, ready = thread_cpu_s(attached.pid, "tare stacks")
+            cpu, ready = thread_cpu_s(attached.pid, THREADS[0])
             attached.end()
             main = next(row for row in report(out)["sampled_threads"] if row["main"])
         finally:
