@@ -205,6 +205,8 @@ struct tare__python {
     tare__python_codes codes;
     tare__python_thread *threads;
     size_t threads_room;
+    tare__python_frame *joined; /* stacks of threads that have entered several interpreters */
+    size_t joined_room;
     tare__python_cost cost;
     uint32_t sample, round;   /* numbers, from 1 */
     uint32_t at_runtime, at_gil;
@@ -222,6 +224,7 @@ struct tare__python {
     uint32_t searches;        /* samples in which one read may not do */
     uint32_t spell, calm;     /* how many come next; samples since the last ones */
     int32_t tid_offset;       /* of the thread id in struct pthread; -1: not known yet, -2: unknown */
+    unsigned tid_tries;
     /* The planned read. */
     struct iovec vectors[TARE__PYTHON_VECTORS_MAX + 24];
     uint32_t n_vectors;
