@@ -1,5 +1,5 @@
-/* Fuzzes the readers of programs and libraries: any bytes as an ELF file, for unwind tables and for symbols; and, after a
- * first byte of 0, as one entry of .eh_frame with a stack and registers. One thread.
+/* Fuzzes the readers of programs and libraries: any bytes as an ELF file, for unwind tables and for symbols; and, after
+ * a first byte of 0, as .eh_frame with a stack and registers. One thread.
  * Must not need a process. */
 #define _GNU_SOURCE
 #include <stdlib.h>

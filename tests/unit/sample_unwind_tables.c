@@ -1,5 +1,5 @@
-/* Tests of unwind tables (src/sample/unwind*.c): rules and expressions written by hand, damaged and hostile files, files
- * that were replaced while they are mapped, lack of memory. One thread.
+/* Tests of unwind tables (src/sample/unwind*.c): rules and expressions written by hand, damaged and hostile files,
+ * files that were replaced while they are mapped, lack of memory. One thread.
  * Must not need a compiler. */
 #define _GNU_SOURCE
 #include <setjmp.h>
