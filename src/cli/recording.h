@@ -50,7 +50,7 @@ enum {
     {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)", TARE__RECORDING_INTERVAL},           \
     {"disable", 0, "LIST", "samplers to disable, separated by commas: process, system, container, power, nvml",        \
      TARE__RECORDING_WITHOUT},                                                                                         \
-    {"stacks", 0, "HZ", "sample call stacks of Python programs this often per second, from 1 to 10000",                \
+    {"stacks", 0, "HZ", "call stacks of Python programs per second, from 1 to 10000 (default 100)",                    \
      TARE__RECORDING_STACKS},                                                                                          \
     {"no-stacks", 0, NULL, "do not sample call stacks", TARE__RECORDING_NO_STACKS},                                    \
     {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},                              \

@@ -23,6 +23,7 @@ typedef struct tare__run_progress {
 typedef void tare__run_on_progress(void *context, const tare__run_progress *sync);
 
 #define TARE__RUN_NO_SAMPLES UINT64_MAX /* as interval_ns, stack_interval_ns */
+#define TARE__STACK_INTERVAL_NS 10000000u
 
 typedef struct tare__run_options {
     const char *output;      /* NULL: named after the script */
@@ -35,7 +36,7 @@ typedef struct tare__run_options {
     char *const *command;    /* NULL terminated, as for execvp */
     uint64_t interval_ns;    /* sampling interval; 0: the default; TARE__RUN_NO_SAMPLES */
     uint32_t samplers_left_out; /* bits, by index in the table of samplers */
-    uint64_t stack_interval_ns; /* of call stacks; 0, TARE__RUN_NO_SAMPLES: none */
+    uint64_t stack_interval_ns; /* of call stacks; 0: the default; TARE__RUN_NO_SAMPLES */
     double carbon_g_per_kwh; /* grid carbon intensity, as configured; 0: not set */
     bool roofline;           /* measure the machine's peak performance before the launch */
     tare__run_on_progress *on_progress; /* NULL: no status line */

@@ -144,7 +144,7 @@ typedef struct tare__sampling_options {
 typedef struct tare__stack_thread_state tare__stack_thread_state;
 typedef struct tare__stack_options {
     pid_t target;
-    uint64_t interval_ns; /* 0, TARE__RUN_NO_SAMPLES: none */
+    uint64_t interval_ns; /* 0: the default; TARE__RUN_NO_SAMPLES */
 } tare__stack_options;
 
 /* What the kernel reports for the direct child and the children it waited for. */

@@ -11,7 +11,8 @@
 
 #include "collector.h"
 
-#define BUDGET 0.5           /* of one core */
+#define BUDGET 0.02          /* of one core, at the default rate */
+#define BUDGET_ASKED 0.5     /* where a rate was requested */
 #define READY_MAX (16u << 20) /* bytes of blocks that wait for the collector */
 #define SECOND_NS 1000000000u
 
@@ -161,13 +162,13 @@ static bool start(tare__stack_thread_state *state)
 
 void tare__stacks_open(tare__collector *collector, const tare__stack_options *options)
 {
-    if (options->interval_ns == 0 || options->interval_ns == TARE__RUN_NO_SAMPLES)
+    if (options->interval_ns == TARE__RUN_NO_SAMPLES)
         return;
     tare__stack_thread_state *state = calloc(1, sizeof *state);
     if (!state)
         return;
-    state->interval_ns = options->interval_ns;
-    state->budget = BUDGET;
+    state->interval_ns = options->interval_ns ? options->interval_ns : TARE__STACK_INTERVAL_NS;
+    state->budget = options->interval_ns ? BUDGET_ASKED : BUDGET;
     state->clock = collector->folder.page->clock;
     state->stacks = tare__stacks_new();
     state->squeezer = tare__squeezer_new();

@@ -16,6 +16,9 @@
 #define ROUNDS_MAX 64u
 #define ALIVE_EVERY 64u /* samples */
 #define SPAN_MAX 8192u
+#define SPELL_MIN 64u   /* samples on the CPU of the program, … */
+#define SPELL_MAX 1024u
+#define CALM 64u        /* … longer if they are needed again this soon */
 
 /* ---- open and close -------------------------------------------------------------------------- */
 static int open_found(tare__python *python, tare__error *error)
@@ -39,7 +42,7 @@ int tare__python_open(pid_t pid, tare__python **out, tare__error *error)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
     python->pid = pid;
     python->memory_fd = -1;
-    python->tid_offset = -1;
+    python->tid_offset = python->cpu = -1;
     int status = tare__python_find(python, error);
     if (status == 0)
         status = open_found(python, error);
@@ -54,6 +57,7 @@ void tare__python_close(tare__python *python)
 {
     if (!python)
         return;
+    tare__python_cpu_close(python);
     for (size_t i = 0; i < python->n_states; i++)
         tare__python_state_free(python->states[i]);
     free(python->states);
@@ -100,11 +104,23 @@ static uint32_t gil_bytes(const tare__python_layout *layout)
     return largest(layout->gil_holder + 8, layout->gil_locked + 4);
 }
 
-static uint64_t holder_at(const tare__python *python, uint32_t at)
+static uint64_t holder_in(const tare__python *python, const unsigned char *gil)
 {
-    const unsigned char *gil = tare__python_planned(python, at, gil_bytes(&python->layout));
     return gil && tare__python_u32(gil + python->layout.gil_locked) == 1
                ? tare__python_u64(gil + python->layout.gil_holder) : 0;
+}
+
+static uint64_t holder_at(const tare__python *python, uint32_t at)
+{
+    return holder_in(python, tare__python_planned(python, at, gil_bytes(&python->layout)));
+}
+
+uint64_t tare__python_holder_now(tare__python *python, const tare__python_interp *interp)
+{
+    unsigned char gil[TARE__PYTHON_GIL_BYTES];
+    uint32_t bytes = gil_bytes(&python->layout);
+    return interp->gil && bytes <= sizeof(gil) && tare__python_read(python, interp->gil, gil, bytes)
+               ? holder_in(python, gil) : 0;
 }
 
 /* Once more after the threads: one that runs at neither time has not changed meanwhile. */
@@ -276,8 +292,8 @@ static void settle(tare__python_state *state)
         state->progress = TARE__PYTHON_TORN;
 }
 
-/* False: nothing could be read. */
-static bool do_round(tare__python *python)
+/* False: nothing could be read. `there`: on the CPU of the program. */
+static bool do_round(tare__python *python, bool there)
 {
     python->round++;
     tare__python_plan_clear(python);
@@ -287,6 +303,8 @@ static bool do_round(tare__python *python)
     tare__python_guess_plan(python);
     if (!tare__python_plan_read(python) || !python->valid_bytes)
         return false;
+    there = there || python->cpu >= 0;
+    python->cpu = -1;
     read_globals(python);
     bool broken = false; /* a read ends at the first range that is not mapped: the threads after it are read again */
     for (size_t i = 0; i < python->n_states; i++) {
@@ -298,7 +316,8 @@ static bool do_round(tare__python *python)
         tare__python_state_walk(python, state);
     }
     tare__python_guess_check(python);
-    tare__python_verify(python);
+    if (!there)
+        tare__python_verify(python);
     for (size_t i = 0; i < python->n_states; i++) {
         const tare__python_state *state = python->states[i];
         if (state->planned && state->progress == TARE__PYTHON_WALKED)
@@ -322,6 +341,63 @@ static bool waits(const tare__python *python)
         if (python->states[i]->progress == TARE__PYTHON_WAITS)
             return true;
     return false;
+}
+
+/* ---- where to read --------------------------------------------------------------------------- */
+static bool changed(const tare__python *python)
+{
+    for (size_t i = 0; i < python->n_states; i++)
+        if (python->states[i]->changes)
+            return true;
+    return false;
+}
+
+/* A program that was caught in the middle of calls is read on its own CPU for some time. To read it again only where it
+ * changed would not do: what it calls for longer would come out too large. */
+static void set_pace(tare__python *python)
+{
+    if (python->unsteady) {
+        python->unsteady--;
+        python->calm = 0;
+        return;
+    }
+    python->calm++;
+    if (!changed(python))
+        return;
+    bool again = python->spell && python->calm < CALM;
+    python->spell = !again ? SPELL_MIN : 2 * python->spell < SPELL_MAX ? 2 * python->spell : SPELL_MAX;
+    python->unsteady = python->spell;
+}
+
+typedef struct rounds {
+    tare__python *python;
+    bool all_there; /* on the CPU of the program */
+    bool relisted;
+    int failure;    /* errno */
+} rounds;
+
+/* Before Python 3.11, most frames are found one by one: then all rounds are made on the CPU of the program. */
+static void do_rounds(void *context)
+{
+    rounds *rounds = context;
+    tare__python *python = rounds->python;
+    for (unsigned round = 0; round < ROUNDS_MAX && (!round || waits(python)); round++) {
+        python->list_changed = false;
+        errno = 0;
+        if (!rounds->all_there && (python->unsteady || (round && changed(python))))
+            python->cpu = tare__python_cpu_of(python);
+        if (!do_round(python, rounds->all_there)) {
+            rounds->failure = errno ? errno : ESRCH;
+            return;
+        }
+        if (python->list_changed && !rounds->relisted) {
+            rounds->relisted = true;
+            if (!tare__python_list(python)) {
+                rounds->failure = tare__python_alive(python) ? ENOMEM : ESRCH;
+                return;
+            }
+        }
+    }
 }
 
 static bool fill_threads(tare__python *python)
@@ -370,19 +446,16 @@ int tare__python_sample(tare__python *python, const tare__python_thread **thread
         python->states[i]->progress = TARE__PYTHON_WAITS;
         python->states[i]->waits = python->states[i]->changes = 0;
     }
-    bool relisted = false;
-    for (unsigned round = 0; round < ROUNDS_MAX && (!round || waits(python)); round++) {
-        python->list_changed = false;
-        errno = 0;
-        if (!do_round(python))
-            return fail_sample(python, errno, error);
-        if (python->list_changed && !relisted) {
-            relisted = true;
-            if (!tare__python_list(python))
-                return fail_sample(python, tare__python_alive(python) ? ENOMEM : ESRCH, error);
-        }
+    rounds rounds = {.python = python, .all_there = true};
+    int cpu = python->unsteady && python->layout.minor < 11 ? tare__python_cpu_of(python) : -1;
+    if (cpu < 0 || !tare__python_cpu_run(python, cpu, do_rounds, &rounds)) {
+        rounds.all_there = false;
+        do_rounds(&rounds);
     }
-    bool odd = relisted || python->loaded || python->sample % ALIVE_EVERY == 0;
+    if (rounds.failure)
+        return fail_sample(python, rounds.failure, error);
+    set_pace(python);
+    bool odd = rounds.relisted || python->loaded || python->sample % ALIVE_EVERY == 0;
     for (size_t i = 0; i < python->n_states; i++)
         odd = odd || python->states[i]->progress != TARE__PYTHON_DONE;
     if (odd && !tare__python_alive(python))

@@ -228,12 +228,24 @@ static bool is_running(const tare__python_layout *layout, const unsigned char *f
     return true;
 }
 
+static bool has_same_links(const tare__python_layout *layout, const unsigned char *a, const unsigned char *b)
+{
+    return code_of(layout, a) == code_of(layout, b) && owner_of(layout, a) == owner_of(layout, b) &&
+           tare__python_u64(a + layout->frame_previous) == tare__python_u64(b + layout->frame_previous);
+}
+
+/* The current frame, before or after it runs: its function is being entered or left. */
+static bool is_at_edge(const tare__python_layout *layout, const unsigned char *a, const unsigned char *b)
+{
+    return layout->frame_running != TARE__PYTHON_NO && has_same_links(layout, a, b) &&
+           !is_running(layout, a, false, false) && !is_running(layout, b, false, false);
+}
+
 /* The same frame in both copies. The instruction of one that has called another is that of the call. */
 static bool is_same(const tare__python_layout *layout, const unsigned char *a, const unsigned char *b, bool calling,
                     bool entered)
 {
-    if (code_of(layout, a) != code_of(layout, b) || owner_of(layout, a) != owner_of(layout, b) ||
-        tare__python_u64(a + layout->frame_previous) != tare__python_u64(b + layout->frame_previous))
+    if (!has_same_links(layout, a, b))
         return false;
     if (owner_of(layout, a) >= OWNED_BY_C)
         return true;
@@ -279,6 +291,11 @@ static tare__python_progress step(tare__python *python, tare__python_state *stat
         return TARE__PYTHON_WAITS;
     uint64_t at = walk->address - region->address;
     const unsigned char *a = python->buffer + region->first + at, *b = python->buffer + region->second + at;
+    if (!walk->calling && is_at_edge(layout, a, b)) {
+        walk->calling = true;
+        walk->address = tare__python_u64(b + layout->frame_previous);
+        return TARE__PYTHON_WALKED;
+    }
     if (!is_same(layout, a, b, walk->calling, walk->entered))
         return TARE__PYTHON_CHANGED;
     int owner = owner_of(layout, b);

@@ -22,6 +22,7 @@ extern tare__python_read_function *tare__python_read_memory;
 #define TARE__PYTHON_STATE_BYTES 1024u
 #define TARE__PYTHON_FRAME_BYTES 128u
 #define TARE__PYTHON_CODE_BYTES 512u
+#define TARE__PYTHON_GIL_BYTES 512u /* of struct _gil_runtime_state, at most */
 
 typedef enum tare__python_table {
     TARE__PYTHON_LNOTAB,    /* 3.9 */
@@ -212,6 +213,11 @@ struct tare__python {
     size_t n_guesses, guesses_room;
     tare__python_regions guessed; /* the ranges that have them */
     tare__python_addresses asked, fresh;
+    int cpu;                  /* where the next planned read is made; -1: anywhere */
+    bool uses_reader;         /* of python_cpu.c */
+    uint32_t barred;          /* until this sample: it did not work */
+    uint32_t unsteady;        /* samples that are read where the program runs */
+    uint32_t spell, calm;     /* how many come next; samples since the last ones */
     int32_t tid_offset;       /* of the thread id in struct pthread; -1: not known yet, -2: unknown */
     /* The planned read. */
     struct iovec vectors[TARE__PYTHON_VECTORS_MAX + 24];
@@ -250,6 +256,15 @@ bool tare__python_merge(tare__python_addresses *addresses, uint32_t bytes, tare_
 const tare__python_region *tare__python_region_of(const tare__python_regions *regions, uint64_t address, size_t bytes);
 bool tare__python_add(tare__python_addresses *addresses, uint64_t address);
 bool tare__python_alive(const tare__python *python); /* it still runs the program that was opened */
+
+/* ---- python_cpu.c ---------------------------------------------------------------------------- */
+/* The CPU that runs Python code of the process; -1: none does, or it is not known. */
+int tare__python_cpu_of(tare__python *python);
+/* Calls the function on this CPU. False: not there (no thread, another cpuset, the CPU is not given away). */
+bool tare__python_cpu_run(tare__python *python, int cpu, void (*function)(void *context), void *context);
+void tare__python_cpu_close(tare__python *python);
+/* The thread state that holds the lock; 0: none. */
+uint64_t tare__python_holder_now(tare__python *python, const tare__python_interp *interp);
 
 /* ---- python_code.c --------------------------------------------------------------------------- */
 void tare__python_codes_free(tare__python_codes *codes);

@@ -50,6 +50,21 @@ uint32_t tare__python_plan(tare__python *python, uint64_t address, size_t bytes)
     return (uint32_t)at;
 }
 
+typedef struct planned_read {
+    tare__python *python;
+    ssize_t got;
+    int failure;
+} planned_read;
+
+static void read_planned(void *context)
+{
+    planned_read *read = context;
+    tare__python *python = read->python;
+    struct iovec local = {python->buffer, python->planned_bytes};
+    read->got = tare__python_read_memory(python->pid, &local, 1, python->vectors, python->n_vectors);
+    read->failure = errno;
+}
+
 bool tare__python_plan_read(tare__python *python)
 {
     python->valid_bytes = 0;
@@ -59,12 +74,16 @@ bool tare__python_plan_read(tare__python *python)
         errno = ENOMEM;
         return false;
     }
-    struct iovec local = {python->buffer, python->planned_bytes};
+    planned_read read = {.python = python};
     python->cost.calls++;
-    ssize_t got = tare__python_read_memory(python->pid, &local, 1, python->vectors, python->n_vectors);
-    if (got < 0)
+    if (python->cpu < 0 || !tare__python_cpu_run(python, python->cpu, read_planned, &read)) {
+        python->cpu = -1;
+        read_planned(&read);
+    }
+    errno = read.failure;
+    if (read.got < 0)
         return false;
-    python->valid_bytes = (size_t)got <= python->planned_bytes ? (size_t)got : 0;
+    python->valid_bytes = (size_t)read.got <= python->planned_bytes ? (size_t)read.got : 0;
     return true;
 }
 

@@ -11,7 +11,6 @@
 #include "files.h"
 #include "python_inner.h"
 
-#define GIL_BYTES 512u /* of struct _gil_runtime_state, at most */
 
 #define GLIBC_TID_OFFSET 720 /* of `tid` in struct pthread, on x86-64 and aarch64 */
 #define TID_SEARCH_BYTES 2048
@@ -229,7 +228,7 @@ bool tare__python_is_gil(const tare__python *python, uint64_t address)
 {
     for (uint32_t i = 0; i < python->n_interps; i++) {
         uint64_t gil = python->interps[i].gil;
-        if (gil && address >= gil && address - gil < GIL_BYTES)
+        if (gil && address >= gil && address - gil < TARE__PYTHON_GIL_BYTES)
             return true;
     }
     return false;

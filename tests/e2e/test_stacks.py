@@ -44,8 +44,7 @@ def line_of(path, text):
 
 
 def run(bench, *words, options=(), status=0, **more):
-    done = bench.tare("run", "-q", "-f", "-o", "t.tare", "--no-history", "--stacks", "100", *options, "--",
-                      *words, **more)
+    done = bench.tare("run", "-q", "-f", "-o", "t.tare", "--no-history", *options, "--", *words, **more)
     assert done.status == status, (done.status, done.err[-2000:])
     return done, bench.json(bench.folder / "t.tare")
 
@@ -277,8 +276,7 @@ def test_attach_and_top(bench, python):
     process = bench.start(python, script)
     try:
         assert process.stdout.readline() == "ready\n"
-        done = bench.tare("attach", "-q", "-f", "-o", "t.tare", "--no-history", "--stacks", "100", "--duration", "1s",
-                          process.pid)
+        done = bench.tare("attach", "-q", "-f", "-o", "t.tare", "--no-history", "--duration", "1s", process.pid)
         assert done.status == 0
         rows = bench.json(bench.folder / "t.tare")["functions"]
         assert rows[0]["function"] == "busy" and rows[0]["self_share"] > 0.9

@@ -13,7 +13,7 @@ int tare__stacks_require(const tare__analysis *analysis, tare__error *error)
     if (analysis->stacks.n)
         return 0;
     return tare__fail(error, TARE_E_INPUT,
-                      "the trace has no stack samples: record with --stacks 100");
+                      "the trace has no stack samples: no Python process was sampled, or --no-stacks was used");
 }
 
 int tare__stacks_walk(const tare__analysis *analysis, tare__stack_visitor *visit, void *context, tare__error *error)
