@@ -430,6 +430,75 @@ static void sparse_file(void **unused)
     close(fd);
 }
 
+/* A file that stays open since its .eh_frame is large; then it is changed, and then truncated. */
+static void changed_file(void **unused)
+{
+    (void)unused;
+    enum { SEARCH = 0x200, FRAMES = 0x300, CODE_AT = 0x1000, BYTES = 2 << 20 };
+    static unsigned char image[BYTES];
+    Elf64_Ehdr header = {.e_type = ET_DYN, .e_machine = EM_X86_64, .e_phoff = 64, .e_phnum = 2,
+                         .e_phentsize = sizeof(Elf64_Phdr)};
+    Elf64_Phdr parts[2] = {{.p_type = PT_LOAD, .p_flags = PF_X, .p_filesz = BYTES, .p_memsz = BYTES},
+                           {.p_type = PT_GNU_EH_FRAME, .p_vaddr = SEARCH, .p_filesz = 64}};
+    static const unsigned char search[8] = {1, 3, 3, 0x3b, FRAMES & 0xff, FRAMES >> 8};
+    bytes frames = {.n = 0};
+    uint32_t n = 3;
+    memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    memcpy(image, &header, sizeof(header));
+    memcpy(image + 64, parts, sizeof(parts));
+    memcpy(image + SEARCH, search, 8);
+    memcpy(image + SEARCH + 8, &n, 4);
+    size_t cie = put_entry(&frames, 0, common, sizeof(common));
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t start = CODE_AT + 64 * i;
+        size_t fde = put_fde(&frames, cie, 64, "", 0);
+        memcpy(frames.at + fde + 8, &start, 8);
+        tare__unwind_entry entry = {(int32_t)start - SEARCH, (int32_t)(FRAMES + fde) - SEARCH};
+        memcpy(image + SEARCH + 12 + i * sizeof(entry), &entry, sizeof(entry));
+    }
+    memcpy(image + FRAMES, frames.at, frames.n);
+    int fd = memory_file(image, sizeof(image));
+    tare__elf elf;
+    bool has;
+    tare__unwind *unwind = tare__unwind_new();
+    unwind->cpu = &tare__unwind_x86_64;
+    assert_true(tare__elf_file(&elf, fd));
+    tare__unwind_file *file = tare__unwind_file_at(unwind, tare__unwind_object_of(unwind, &elf, "/x"));
+    assert_true(file && file->usable && file->table.fd >= 0);
+    assert_non_null(tare__unwind_table_find(unwind, &file->table, CODE_AT + 10, &has));
+    struct timespec times[2] = {{1, 0}, {1, 0}};
+    assert_int_equal(futimens(fd, times), 0);
+    assert_null(tare__unwind_table_find(unwind, &file->table, CODE_AT + 70, &has)); /* may be another program by now */
+    assert_true(has);
+    assert_int_equal(ftruncate(fd, 100), 0);
+    assert_null(tare__unwind_table_find(unwind, &file->table, CODE_AT + 140, &has));
+    assert_non_null(tare__unwind_table_find(unwind, &file->table, CODE_AT + 20, &has)); /* compiled before */
+    close(fd);
+    tare__unwind_free(unwind);
+}
+
+static void no_process(void **unused)
+{
+    (void)unused;
+    tare__unwind *unwind = tare__unwind_new();
+    tare__unwind_process *process = tare__unwind_process_new(unwind, 0x7ffffff0);
+    tare__unwind_regs regs = {.known = UINT64_MAX};
+    tare__unwind_frame frames[4];
+    bool whole = true;
+    regs.value[16] = regs.value[32] = (uint64_t)(uintptr_t)no_process;
+    for (int i = 0; i < 3; i++) {
+        tare__unwind_process_changed(process);
+        assert_int_equal(tare__unwind_stack(process, &regs, (const unsigned char *)words, 0, sizeof(words), frames, 4,
+                                            &whole), 1);
+        assert_false(whole);
+        assert_int_equal(frames[0].object, 0);
+    }
+    tare__unwind_process_free(process);
+    tare__unwind_free(unwind);
+}
+
 /* ---- replaced files -------------------------------------------------------------------------- */
 static void copy_file(const char *from, const char *to)
 {
@@ -594,6 +663,8 @@ int main(void)
         cmocka_unit_test(expressions),
         cmocka_unit_test(truncated_and_damaged_files),
         cmocka_unit_test(sparse_file),
+        cmocka_unit_test(changed_file),
+        cmocka_unit_test(no_process),
         cmocka_unit_test(replaced_library),
         cmocka_unit_test(objects_are_shared),
         cmocka_unit_test(each_allocation_fails),
