@@ -1,5 +1,6 @@
 """Sampled stacks against the program's own clocks: how long each function took, and what it did in that time."""
 import pytest
+import tare
 from truth import Figure, absolute, bracketed, exact
 
 OWN = "the program's own `perf_counter()` around the call, 0.25 s"
@@ -287,6 +288,10 @@ def test_tables_within_a_span(spans):
     line = sum_of([row for row in only["lines"] if row["function"] == "sleeps"])
     assert abs(line["own_ns"] - clocks["second", "sleeps"][0]) < 0.25e9
     assert abs(only["sampled_threads"][0]["wall_ns"] - whole) < 0.25e9
+    in_python = tare.report(done.trace, within="second", thread="MainThread")
+    assert sum(row.own_ns for row in in_python.lines if row.function == "sleeps") == pytest.approx(line["own_ns"])
+    with pytest.raises(ValueError, match="third"):
+        tare.report(done.trace, within="third")
     folded = bench.folder / "out.folded"
     bench.call(bench.command, "report", "--within", "second", "--folded", folded, done.trace)
     rows = [line.rsplit(" ", 1) for line in folded.read_text().splitlines()]
