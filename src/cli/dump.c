@@ -104,7 +104,7 @@ int tare__cli_dump(pid_t pid, tare__text *out, tare__error *error)
         return status;
     for (int i = 0; i < TRIES; i++) {
         status = tare__python_sample(python, &threads, &n, error);
-        if (status || !any_torn(threads, n))
+        if (status != TARE_E_BUSY && (status || !any_torn(threads, n)))
             break;
         pause_a_little();
     }

@@ -178,7 +178,10 @@ static void take_process(top *state, top_process *process, uint64_t now_ns)
         if (process->pid == state->pid)
             state->why[0] = '\0';
     }
-    if (tare__python_sample(process->python, &threads, &n, &error) != 0) {
+    int status = tare__python_sample(process->python, &threads, &n, &error);
+    if (status == TARE_E_BUSY)
+        return;
+    if (status != 0) {
         tare__python_close(process->python);
         process->python = NULL;
         return;

@@ -18,6 +18,8 @@
 #define SPAN_MAX 8192u
 #define SPELL_MIN 64u   /* samples on the CPU of the program, … */
 #define SPELL_MAX 1024u
+#define SKIPPED_MAX 16u  /* samples */
+#define DEEP 512u       /* frames to be found one by one: the program would wait too long */
 #define CALM 64u        /* … longer if they are needed again this soon */
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -353,10 +355,20 @@ static bool changed(const tare__python *python)
     return false;
 }
 
+/* A stack had memory that the first read did not have: a frame outside of the data stack, a function that was new. */
+static bool searched(const tare__python *python)
+{
+    for (size_t i = 0; i < python->n_states; i++)
+        if (python->states[i]->waits)
+            return true;
+    return false;
+}
+
 /* A program that was caught in the middle of calls is read on its own CPU for some time. To read it again only where it
  * changed would not do: what it calls for longer would come out too large. */
 static void set_pace(tare__python *python)
 {
+    python->searches = searched(python) ? SPELL_MIN : python->searches ? python->searches - 1 : 0;
     if (python->unsteady) {
         python->unsteady--;
         python->calm = 0;
@@ -370,6 +382,14 @@ static void set_pace(tare__python *python)
     python->unsteady = python->spell;
 }
 
+static bool is_deep(const tare__python *python)
+{
+    for (size_t i = 0; i < python->n_states; i++)
+        if (python->states[i]->outside.n > DEEP)
+            return true;
+    return false;
+}
+
 typedef struct rounds {
     tare__python *python;
     bool all_there; /* on the CPU of the program */
@@ -377,7 +397,8 @@ typedef struct rounds {
     int failure;    /* errno */
 } rounds;
 
-/* Before Python 3.11, most frames are found one by one: then all rounds are made on the CPU of the program. */
+/* One read has all frames of most stacks. Where it does not (before Python 3.11, for generators, and for calls through
+ * C), all rounds are made on the CPU of the program: a second read at another time would prefer other stacks. */
 static void do_rounds(void *context)
 {
     rounds *rounds = context;
@@ -385,6 +406,7 @@ static void do_rounds(void *context)
     for (unsigned round = 0; round < ROUNDS_MAX && (!round || waits(python)); round++) {
         python->list_changed = false;
         errno = 0;
+        python->may_skip = !round && python->skipped < SKIPPED_MAX;
         if (!rounds->all_there && (python->unsteady || (round && changed(python))))
             python->cpu = tare__python_cpu_of(python);
         if (!do_round(python, rounds->all_there)) {
@@ -506,6 +528,8 @@ static int fail_sample(const tare__python *python, int failure, tare__error *err
                           (int)python->pid);
     if (failure == ENOMEM)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    if (failure == EAGAIN)
+        return tare__fail(error, TARE_E_BUSY, "process %d did not give up its CPU in time", (int)python->pid);
     return tare__fail(error, TARE_E_SYSTEM, "process %d has ended or runs another program", (int)python->pid);
 }
 
@@ -520,11 +544,16 @@ int tare__python_sample(tare__python *python, const tare__python_thread **thread
         python->states[i]->waits = python->states[i]->changes = 0;
     }
     rounds rounds = {.python = python, .all_there = true};
-    int cpu = python->unsteady && python->layout.minor < 11 ? tare__python_cpu_of(python) : -1;
-    if (cpu < 0 || !tare__python_cpu_run(python, cpu, do_rounds, &rounds)) {
+    bool all_there = python->unsteady && (python->layout.minor < 11 || python->searches) && !is_deep(python);
+    int cpu = all_there ? tare__python_cpu_of(python) : -1;
+    int status = cpu < 0 ? TARE_E_SYSTEM : tare__python_cpu_run(python, cpu, do_rounds, &rounds);
+    if (status == TARE_E_BUSY && python->skipped < SKIPPED_MAX)
+        rounds.failure = EAGAIN;
+    else if (status != 0) {
         rounds.all_there = false;
         do_rounds(&rounds);
     }
+    python->skipped = rounds.failure == EAGAIN ? python->skipped + 1 : 0;
     if (rounds.failure)
         return fail_sample(python, rounds.failure, error);
     set_pace(python);

@@ -52,8 +52,8 @@ typedef struct tare__python_thread {
     const tare__python_frame *frames; /* valid until the next call */
 } tare__python_thread;
 
-/* All threads of the process, each with its frames in all interpreters. 0; TARE_E_SYSTEM: it is gone or has become
- * another program (exec): close it; TARE_E_PERMISSION. */
+/* All threads of the process, each with its frames in all interpreters. 0; TARE_E_BUSY: not now, skip this sample;
+ * TARE_E_SYSTEM: it is gone or has become another program (exec): close it; TARE_E_PERMISSION. */
 int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error);
 
 /* Whether a thread that waits on the futex at this address waits for the interpreter lock. */

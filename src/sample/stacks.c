@@ -377,7 +377,10 @@ void tare__stack_sampler_pass(tare__stack_sampler *sampler, uint64_t ticks, uint
         tare__error error = {""};
         if (!open_process(sampler, process, now_ns))
             continue;
-        if (tare__python_sample(process->python, &threads, &n, &error) != 0) {
+        int status = tare__python_sample(process->python, &threads, &n, &error);
+        if (status == TARE_E_BUSY)
+            continue; /* the next sample stands for this one's time, too */
+        if (status != 0) {
             let_go(process);
             process->try_ns = now_ns; /* exec: it may be Python again */
             continue;
