@@ -34,7 +34,7 @@ struct tare__stack_thread_state {
     tare__text block;
     tare__stack_target *own_targets;
     size_t own_room;
-    uint64_t interval_ns, longest_ns, cpu_ns, sealed_ns, passes, late;
+    uint64_t interval_ns, longest_ns, cpu_ns, sealed_ns, passes, missed;
     double budget;
     uint32_t clock; /* of the session */
     uint32_t jitter;
@@ -120,7 +120,7 @@ static void *sample(void *context)
         due += scattered(state, interval);
         uint64_t end = clock_ns(CLOCK_MONOTONIC);
         if (due < end) {
-            state->late++;
+            state->missed += (end - due) / state->interval_ns;
             due = end;
         }
     }
@@ -217,6 +217,23 @@ void tare__stacks_tick(tare__collector *collector, bool fresh_list)
         tare__writer_append(&collector->writer, &collector->block);
 }
 
+#define MISSED_MAX 0.1 /* of the samples, before it is worth a note */
+
+/* That there are fewer samples than asked for. */
+static void put_rate(const tare__stack_thread_state *state, tare__text *notes)
+{
+    char longest[TARE__UNIT_BYTES], asked[TARE__UNIT_BYTES], share[TARE__UNIT_BYTES];
+    double missed = (double)state->missed / ((double)(state->missed + state->passes) + 1);
+    if (state->longest_ns > 2 * state->interval_ns)
+        tare__text_format(notes, "stack sampling interval up to %s instead of %s: more frequent sampling would have "
+                                 "exceeded half a core\n",
+                          tare__unit_time(longest, (double)state->longest_ns),
+                          tare__unit_time(asked, (double)state->interval_ns));
+    else if (missed > MISSED_MAX)
+        tare__text_format(notes, "%s of the stack samples were not taken: the sampler did not get a CPU in time\n",
+                          tare__unit_percent(share, missed));
+}
+
 void tare__stacks_finish(tare__collector *collector)
 {
     tare__stack_thread_state *state = collector->stacks;
@@ -231,6 +248,7 @@ void tare__stacks_finish(tare__collector *collector)
     collector->stacks = NULL;
     collector->stack_cpu_ns = state->cpu_ns;
     tare__text_string(&collector->notes, tare__stack_sampler_problems(state->sampler));
+    put_rate(state, &collector->notes);
     uint64_t refused = tare__stacks_refused(state->stacks) + state->lost;
     if (refused)
         tare__text_format(&collector->notes, "%llu call stacks could not be kept\n", (unsigned long long)refused);

@@ -20,7 +20,8 @@
 
 #define STACK_BYTES (64u << 10)
 #define PATIENCE_NS 20000000l /* a real-time program may leave the CPU to nobody */
-#define SLICE_NS 100000u      /* the shortest there is: the kernel lets such a thread run at once (Linux 6.12) */
+#define SLICE_NS 100000u      /* the shortest there is: Linux 6.12 lets such a thread run almost at once */
+#define LATE_NS 60000u        /* the scheduler may have waited for a system call of the program: see below */
 #define BARRED 1000u          /* samples until it is tried again */
 #define STAT_CPU 39           /* field of /proc/PID/task/TID/stat */
 
@@ -35,6 +36,8 @@ static struct {
     _Atomic uint32_t state;
     void (*function)(void *context); /* the request */
     void *context;
+    uint64_t posted_ns;
+    bool late; /* not called */
 } reader = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cpu = -1};
 
 static void set_state(uint32_t state)
@@ -49,8 +52,13 @@ static void wait_while(uint32_t state, const struct timespec *at_most)
 }
 
 /* ---- the reading thread ---------------------------------------------------------------------- */
-static void ask_for_short_slices(void)
+/* A program must be interrupted at any point, not where the scheduler prefers to, which is at its system calls: they
+ * would come out too large. Real-time threads interrupt at once; others, with a short slice, mostly. */
+static void get_served_first(void)
 {
+    struct sched_param lowest = {.sched_priority = 1};
+    if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest) == 0)
+        return;
     struct {
         uint32_t size, policy;
         uint64_t flags;
@@ -65,7 +73,7 @@ static void *read_requests(void *context)
 {
     (void)context;
     prctl(PR_SET_NAME, "tare reader", 0ul, 0ul, 0ul);
-    ask_for_short_slices();
+    get_served_first();
     for (;;) {
         uint32_t state = atomic_load(&reader.state), posted = POSTED;
         if (state == END)
@@ -74,7 +82,9 @@ static void *read_requests(void *context)
             wait_while(state, NULL);
             continue;
         }
-        reader.function(reader.context);
+        reader.late = tare__monotonic_ns() - reader.posted_ns > LATE_NS;
+        if (!reader.late)
+            reader.function(reader.context);
         set_state(DONE);
     }
 }
@@ -123,35 +133,36 @@ static void free_thread(void)
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
-static bool request(void (*function)(void *context), void *context)
+static int request(void (*function)(void *context), void *context)
 {
     const struct timespec patience = {0, PATIENCE_NS};
     reader.function = function;
     reader.context = context;
+    reader.posted_ns = tare__monotonic_ns();
     set_state(POSTED);
     wait_while(POSTED, &patience);
     uint32_t posted = POSTED;
     if (atomic_compare_exchange_strong(&reader.state, &posted, IDLE))
-        return false;
+        return TARE_E_SYSTEM;
     while (atomic_load(&reader.state) != DONE)
         wait_while(READING, NULL);
     atomic_store(&reader.state, IDLE);
-    return true;
+    return reader.late ? TARE_E_BUSY : 0;
 }
 
-bool tare__python_cpu_run(tare__python *python, int cpu, void (*function)(void *context), void *context)
+int tare__python_cpu_run(tare__python *python, int cpu, void (*function)(void *context), void *context)
 {
     pthread_mutex_lock(&reader.mutex);
     reader.users += !python->uses_reader;
     python->uses_reader = true;
-    bool done = start_thread() && move_thread(cpu) && request(function, context);
-    if (!done) {
+    int status = start_thread() && move_thread(cpu) ? request(function, context) : TARE_E_SYSTEM;
+    if (status == TARE_E_SYSTEM) {
         python->barred = python->sample + BARRED;
         if (reader.started)
             free_thread();
     }
     pthread_mutex_unlock(&reader.mutex);
-    return done;
+    return status;
 }
 
 void tare__python_cpu_close(tare__python *python)

@@ -26,6 +26,7 @@ typedef struct sampled_thread {
     uint32_t stack;
     bool known;      /* the totals below */
     uint64_t seen_ns, cpu_ns, queue_ns;
+    uint64_t room_ns; /* wall time of its samples that no counter has explained yet */
     tare__thread_reader *reader; /* NULL: its tid is unknown */
 } sampled_thread;
 
@@ -146,11 +147,10 @@ void tare__stack_sampler_watch(tare__stack_sampler *sampler, const tare__stack_t
     sampler->process_count = kept;
 }
 
-static void note_problem(tare__stack_sampler *sampler, const sampled_process *process, const char *why)
+static void note_problem(tare__stack_sampler *sampler, const char *why)
 {
     if (sampler->problem_count++ < PROBLEMS_MAX)
-        tare__text_format(&sampler->problems, "Python stacks of process %d could not be read: %s\n", (int)process->pid,
-                          why);
+        tare__text_format(&sampler->problems, "%s\n", why);
 }
 
 static void try_again(sampled_process *process, uint64_t now_ns, uint64_t least_ns, uint64_t most_ns)
@@ -184,7 +184,7 @@ static bool open_process(tare__stack_sampler *sampler, sampled_process *process,
     if (status != TARE_E_INPUT && status != TARE_E_SYSTEM && !process->counted) {
         process->counted = true;
         sampler->counts.unread++;
-        note_problem(sampler, process, error.text);
+        note_problem(sampler, error.text);
     }
     try_again(process, now_ns, LATER_NS, LATER_MAX_NS);
     return false;
@@ -207,8 +207,8 @@ static sampled_thread *find_thread(sampled_process *process, const tare__python_
 static size_t name_thread(const sampled_process *process, const tare__python_thread *read, char out[64])
 {
     char path[64], own[64] = "", process_name[64] = "";
-    if (read->main)
-        return (size_t)snprintf(out, 64, "MainThread");
+    if (read->main || !read->tid) /* unknown: a state of a sub-interpreter before 3.13 */
+        return (size_t)snprintf(out, 64, "%s", read->main ? "MainThread" : "unknown thread");
     snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)process->pid, (int)read->tid);
     tare__sample_read("", path, own, sizeof own);
     snprintf(path, sizeof path, "/proc/%d/comm", (int)process->pid);
@@ -308,6 +308,15 @@ static uint64_t since(uint64_t now, uint64_t before, uint64_t most)
     return passed < most ? passed : most;
 }
 
+/* The kernel counts CPU time at clock ticks, and a wait for a CPU when it is over: at high rates that is later than the
+ * samples to which the time belongs. So a sample can have more than its wall time, but all of them together do not. */
+static uint64_t count_time(sampled_thread *thread, uint64_t now, uint64_t before)
+{
+    uint64_t counted = since(now, thread->known ? before : 0, thread->room_ns);
+    thread->room_ns -= counted;
+    return counted;
+}
+
 /* False: the thread has ended. */
 static bool fill_state(const sampled_process *process, sampled_thread *thread, const tare__python_thread *read,
                        tare__stack_sample *sample)
@@ -320,10 +329,10 @@ static bool fill_state(const sampled_process *process, sampled_thread *thread, c
     sample->state = now.state;
     if (now.state == TARE__STATE_LOCK && !read->has_gil && tare__python_is_gil(process->python, now.lock))
         sample->state = TARE__STATE_GIL;
+    thread->room_ns += sample->wall_ns;
     if (now.known) {
-        sample->cpu_ns = since(now.cpu_ns, thread->known ? thread->cpu_ns : 0, sample->wall_ns);
-        sample->queue_ns = since(now.queue_ns, thread->known ? thread->queue_ns : 0,
-                                 sample->wall_ns - sample->cpu_ns);
+        sample->cpu_ns = count_time(thread, now.cpu_ns, thread->cpu_ns);
+        sample->queue_ns = count_time(thread, now.queue_ns, thread->queue_ns);
     }
     thread->known = now.known;
     thread->cpu_ns = now.cpu_ns;
@@ -368,7 +377,10 @@ void tare__stack_sampler_pass(tare__stack_sampler *sampler, uint64_t ticks, uint
         tare__error error = {""};
         if (!open_process(sampler, process, now_ns))
             continue;
-        if (tare__python_sample(process->python, &threads, &n, &error) != 0) {
+        int status = tare__python_sample(process->python, &threads, &n, &error);
+        if (status == TARE_E_BUSY)
+            continue; /* the next sample stands for this one's time, too */
+        if (status != 0) {
             let_go(process);
             process->try_ns = now_ns; /* exec: it may be Python again */
             continue;

@@ -663,9 +663,35 @@ static void many_samples(void **state)
     done(b, of);
 }
 
+/* A .pth file is executed as "<string>", like code of the program, and may execute more. */
+static void lines_of_pth_files_are_not_own_code(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
+    uint32_t site = stacks_python(&s, 0, "addpackage", "<frozen site>", 186);
+    uint32_t pth = stacks_python(&s, site, "<module>", "<string>", 1);
+    uint32_t inner = stacks_python(&s, pth, "<module>", "<string>", 2);
+    uint32_t program = stacks_python(&s, 0, "<module>", "<string>", 1);
+    stacks_samples(&s, main, pth, TARE__STATE_RUNNING, 10);
+    stacks_samples(&s, main, inner, TARE__STATE_RUNNING, 20);
+    stacks_samples(&s, main, program, TARE__STATE_RUNNING, 40);
+    tare__analysis *of = finish();
+    double own = 0, others = 0;
+    for (size_t i = 0; i < of->n_lines; i++)
+        if (of->lines[i].file && strcmp(of->lines[i].file, "<string>") == 0)
+            *(of->lines[i].own ? &own : &others) += of->lines[i].self_ns;
+    IS_MS(own, 400);
+    IS_MS(others, 300);
+    IS_MS(package_at(of, "your code")->self_ns, 400);
+    IS_MS(package_at(of, "site")->self_ns, 300);
+    done(b, of);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_of_pth_files_are_not_own_code),
         cmocka_unit_test(nothing_without_samples),
         cmocka_unit_test(time_belongs_to_lines_of_own_code),
         cmocka_unit_test(recursion_counts_once),

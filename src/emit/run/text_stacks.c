@@ -22,25 +22,12 @@
 #define STATE_COLUMNS 11u
 
 /* ---- words ----------------------------------------------------------------------------------------------- */
-/* Below the working directory, or without directories. */
-static const char *short_file(const tare__analysis *analysis, const char *file)
-{
-    const char *directory = analysis->run.directory, *slash;
-    size_t n = directory ? strlen(directory) : 0;
-    if (!file)
-        return "?";
-    if (n > 1 && strncmp(file, directory, n) == 0 && file[n] == '/' && !strstr(file, "/site-packages/"))
-        return file + n + 1;
-    slash = strrchr(file, '/');
-    return slash ? slash + 1 : file;
-}
-
 static void put_place(char *out, size_t bytes, const tare__analysis *analysis, const char *file, uint32_t line)
 {
     if (line)
-        snprintf(out, bytes, "%.400s:%" PRIu32, short_file(analysis, file), line);
+        snprintf(out, bytes, "%.400s:%" PRIu32, tare__source_name(analysis, file), line);
     else
-        snprintf(out, bytes, "%.400s", short_file(analysis, file));
+        snprintf(out, bytes, "%.400s", tare__source_name(analysis, file));
 }
 
 static bool is_too_long(const tare__page *page, const char *name)
@@ -200,7 +187,9 @@ static void put_lines(tare__page *page, const hot *hot, size_t few)
     char thread[NAME_BYTES], title[2 * NAME_BYTES];
     size_t n = page->options->all ? hot->n : hot->large, shown = tare__page_rows(page, n, few);
     unsigned kept = page->name_columns;
-    snprintf(title, sizeof title, "Hot lines%s, %s", hot->own ? "" : " of libraries", thread_name(thread, hot->thread));
+    const char *only = hot->of->stacks.only;
+    snprintf(title, sizeof title, "Hot lines%s, %s%s%.200s", hot->own ? "" : " of libraries",
+             thread_name(thread, hot->thread), only ? " " : "", only ? only : "");
     page->name_columns = page->options->width - 2 * TARE__PAGE_CELL - STATE_COLUMNS;
     static const unsigned widths[] = {TARE__PAGE_CELL, TARE__PAGE_CELL, sizeof "  mostly" - 1};
     tare__page_columns(page, title, "wall|CPU|mostly", widths);
