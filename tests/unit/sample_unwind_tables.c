@@ -545,11 +545,18 @@ static void loaded_libraries(void **unused)
     uint64_t offset;
     uint32_t own = object_in(process, (uint64_t)(uintptr_t)loaded_libraries, &offset);
     assert_true(own != 0);
-    void *library = dlopen("libthread_db.so.1", RTLD_NOW | RTLD_LOCAL);
+    char path[] = "/tmp/tare-unwind-XXXXXX", copy[64]; /* one that is not loaded yet */
+    glob_t found;
+    assert_int_equal(glob(LIBRARY, 0, NULL, &found), 0);
+    assert_non_null(mkdtemp(path));
+    snprintf(copy, sizeof(copy), "%s/lib.so", path);
+    copy_file(found.gl_pathv[0], copy);
+    globfree(&found);
+    void *library = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(library);
     struct link_map *map;
     assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
-    uint64_t address = (uint64_t)(uintptr_t)dlsym(library, "td_init");
+    uint64_t address = (uint64_t)(uintptr_t)dlsym(library, "_fail");
     uint32_t object = 0;
     for (int tries = 0; tries < 10000 && !object; tries++, usleep(1000)) /* mappings are not read at every miss */
         object = object_in(process, address, &offset);
@@ -561,6 +568,8 @@ static void loaded_libraries(void **unused)
     for (int tries = 0; tries < 10000 && object; tries++, usleep(1000)) /* without being told */
         object = object_in(process, address, &offset);
     assert_int_equal(object, 0);
+    unlink(copy);
+    rmdir(path);
     tare__unwind_process_free(process);
     tare__unwind_free(unwind);
 }
