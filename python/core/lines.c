@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 /* One function of a profile. The counters are the function's own and shared by all profiles that count it. */
 typedef struct part {
     PyObject *code;
@@ -16,7 +18,8 @@ typedef struct part {
 typedef struct counts {
     PyObject_HEAD
     part *parts;
-    int count, room;
+    int count;
+    size_t room;
     unsigned started;
     uint64_t since, ticks; /* running since; and for how long before that */
     PyObject *chooser;     /* NULL: counts only the functions it was given */
@@ -26,7 +29,8 @@ static PyTypeObject counts_type;
 
 /* Profiles that run, each with a reference. */
 static counts **running;
-static int running_count, running_room;
+static int running_count;
+static size_t running_room;
 
 /* ---- code to function: a word on the code object ----------------------------------------------------------- */
 
@@ -116,15 +120,9 @@ static part *part_of(counts *self, PyObject *code)
     for (int i = 0; i < self->count; i++)
         if (self->parts[i].code == code)
             return &self->parts[i];
-    if (self->count == self->room) {
-        int room = self->room ? self->room * 2 : 8;
-        part *larger = realloc(self->parts, (size_t)room * sizeof *larger);
-        if (!larger) {
-            PyErr_NoMemory();
-            return NULL;
-        }
-        self->parts = larger;
-        self->room = room;
+    if (!tare__array_fit(&self->parts, &self->room, (size_t)self->count + 1, sizeof *self->parts)) {
+        PyErr_NoMemory();
+        return NULL;
     }
     self->parts[self->count] = (part){.code = Py_NewRef(code)};
     return &self->parts[self->count++];
@@ -203,15 +201,9 @@ tare__py_function *tare__py_lines_meet(PyObject *code)
 
 static int enlist(counts *self)
 {
-    if (running_count == running_room) {
-        int room = running_room ? running_room * 2 : 4;
-        counts **larger = realloc(running, (size_t)room * sizeof(counts *));
-        if (!larger) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        running = larger;
-        running_room = room;
+    if (!tare__array_fit(&running, &running_room, (size_t)running_count + 1, sizeof(counts *))) {
+        PyErr_NoMemory();
+        return -1;
     }
     Py_INCREF(self);
     running[running_count++] = self;

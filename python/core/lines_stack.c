@@ -60,7 +60,8 @@ typedef struct activation {
 typedef struct stack {
     struct stack *next;
     activation *open;
-    uint32_t depth, room;
+    uint32_t depth;
+    size_t room;
     int ended; /* its thread has; set without the lock */
 } stack;
 
@@ -170,14 +171,8 @@ static activation *innermost(stack *of, uint32_t below, const tare__py_function 
 
 static activation *push(stack *of, tare__py_function *function, uint64_t now)
 {
-    if (of->depth == of->room) {
-        uint32_t room = of->room ? of->room * 2 : 64;
-        activation *larger = realloc(of->open, room * sizeof *larger);
-        if (!larger)
-            return NULL;
-        of->open = larger;
-        of->room = room;
-    }
+    if (!tare__array_fit(&of->open, &of->room, of->depth + 1, sizeof *of->open))
+        return NULL;
     activation *outer = function->open ? innermost(of, of->depth, function) : NULL;
     if (outer) {
         charge(outer, now);

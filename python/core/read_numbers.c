@@ -27,14 +27,10 @@ double *tare__py_read_numbers(PyObject *sequence, size_t *n)
 
 PyObject *tare__py_list_numbers(const double *values, size_t n)
 {
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list && i < n; i++) {
-        PyObject *value = PyFloat_FromDouble(values[i]);
-        if (value)
-            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
-        else
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < n; i++)
+        if (tare__py_append(list, PyFloat_FromDouble(values[i])))
             Py_CLEAR(list);
-    }
     return list;
 }
 

@@ -317,15 +317,11 @@ static PyObject *summary(PyObject *object, PyObject *const *given, Py_ssize_t n_
 
 static PyObject *list_of(const tare__py_point *points, size_t count, int column)
 {
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (size_t i = 0; list && i < count; i++) {
-        PyObject *value = column < 0 ? PyLong_FromUnsignedLongLong(points[i].at_ns)
-                                     : PyFloat_FromDouble(points[i].mean[column]);
-        if (!value)
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < count; i++)
+        if (tare__py_append(list, column < 0 ? PyLong_FromUnsignedLongLong(points[i].at_ns)
+                                             : PyFloat_FromDouble(points[i].mean[column])))
             Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
-    }
     return list;
 }
 

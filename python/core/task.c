@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
+
 typedef struct open_span {
     tare_site *site;
     PyObject *owner;
@@ -22,7 +24,8 @@ struct tare__py_task {
     PyObject *context; /* the task this state belongs to; tasks that copied the context have their own */
     uint64_t cause;    /* id of the span that was open when the task was created; 0: none */
     uint32_t track;
-    uint32_t depth, room;
+    uint32_t depth;
+    size_t room;
     open_span *open;
     tare__py_task *next, **at; /* all that are alive */
 };
@@ -31,7 +34,8 @@ static PyTypeObject task_type;
 static tare__py_task *alive;
 /* Spans of tasks that were freed: a generator may outlive the task that began it. */
 static open_span *orphans;
-static uint32_t n_orphans, orphans_room;
+static uint32_t n_orphans;
+static size_t orphans_room;
 static PyObject *state;            /* the context variable */
 static PyObject *running_loop, *current_task; /* of asyncio; NULL: not imported yet */
 static _Atomic uint64_t last_id;
@@ -49,26 +53,12 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
-/* Room for one more of `n`. */
-static bool fit(open_span **spans, uint32_t n, uint32_t *room)
-{
-    uint32_t larger_room = *room ? 2 * *room : 8;
-    if (n < *room)
-        return true;
-    open_span *larger = realloc(*spans, larger_room * sizeof *larger);
-    if (!larger)
-        return false;
-    *spans = larger;
-    *room = larger_room;
-    return true;
-}
-
 static int clear(PyObject *self)
 {
     tare__py_task *task = (tare__py_task *)self;
     Py_CLEAR(task->context);
     for (uint32_t i = 0; i < task->depth; i++)
-        if (fit(&orphans, n_orphans, &orphans_room))
+        if (tare__array_fit(&orphans, &orphans_room, n_orphans + 1, sizeof *orphans))
             orphans[n_orphans++] = task->open[i];
         else
             Py_DECREF(task->open[i].owner);
@@ -158,7 +148,8 @@ static tare__py_task *make_state(PyObject *context, const tare__py_task *from)
     if (made) {
         made->track = track_of(task);
         made->cause = from && from->depth ? from->open[from->depth - 1].id : 0;
-        made->depth = made->room = 0;
+        made->depth = 0;
+        made->room = 0;
         made->open = NULL;
         made->next = alive;
         made->at = &alive;
@@ -195,7 +186,7 @@ tare__py_task *tare__py_task_now(void)
 
 void tare__py_task_begin(tare__py_task *task, tare_site *site, PyObject *owner, const void *who)
 {
-    if (!fit(&task->open, task->depth, &task->room))
+    if (!tare__array_fit(&task->open, &task->room, task->depth + 1, sizeof *task->open))
         return;
     uint64_t parent = task->depth ? task->open[task->depth - 1].id : task->cause;
     uint64_t id = atomic_fetch_add(&last_id, 1) + 1;

@@ -40,14 +40,10 @@ static PyObject *seconds(PyObject *object, PyObject *nothing)
 {
     const tokens *self = (const tokens *)object;
     size_t n = self->n ? self->n - 1 : 0;
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list && i < n; i++) {
-        PyObject *value = PyFloat_FromDouble(1e-9 * (double)(self->at[i + 1] - self->at[0]));
-        if (value)
-            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
-        else
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < n; i++)
+        if (tare__py_append(list, PyFloat_FromDouble(1e-9 * (double)(self->at[i + 1] - self->at[0]))))
             Py_CLEAR(list);
-    }
     return list;
 }
 

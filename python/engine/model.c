@@ -70,26 +70,25 @@ static given *take_inputs(PyObject *list, tare_engine_input **inputs, size_t *n)
 /* ---- what a model costs --------------------------------------------------------------------------------- */
 static PyObject *model_json(PyObject *module, PyObject *arguments)
 {
-    PyObject *path, *list, *pieces;
+    PyObject *path, *list, *made = NULL;
     long long batch;
     char error[TARE_ENGINE_ERROR] = "";
     tare_engine_model_options options = {0};
     tare_engine_input *inputs = NULL;
+    tare__py_output to = {0};
     if (!PyArg_ParseTuple(arguments, "O&LO!", PyUnicode_FSConverter, &path, &batch, &PyList_Type, &list))
         return NULL;
     given *all = take_inputs(list, &inputs, &options.n_inputs);
     options.batch = batch;
     options.inputs = inputs;
-    pieces = all ? PyList_New(0) : NULL;
-    if (pieces)
-        pieces = finish(tare_engine_model_json(PyBytes_AS_STRING(path), &options, tare__py_add_piece, pieces, error),
-                        error, pieces);
     if (all) {
+        made = tare__py_written(tare_engine_model_json(PyBytes_AS_STRING(path), &options, tare__py_write, &to, error),
+                                error, &to);
         PyMem_Free(all);
         PyMem_Free(inputs);
     }
     Py_DECREF(path);
-    return pieces ? tare__py_joined(pieces) : NULL;
+    return made;
 }
 
 /* ---- its inputs ----------------------------------------------------------------------------------------- */
@@ -136,9 +135,7 @@ static PyObject *model_half(PyObject *module, PyObject *arguments)
 
 static int add_node(void *list, const tare_engine_node *node)
 {
-    PyObject *times = PyList_New((Py_ssize_t)node->runs), *row = NULL;
-    for (size_t i = 0; times && i < node->runs; i++)
-        PyList_SET_ITEM(times, (Py_ssize_t)i, PyFloat_FromDouble(node->run_ns[i]));
+    PyObject *times = tare__py_list_numbers(node->run_ns, node->runs), *row = NULL;
     if (times)
         row = Py_BuildValue("{szszszszsKsNsd}", "name", node->name, "op", node->op, "provider", node->provider, "type",
                             node->type, "calls", (unsigned long long)node->calls, "run_ns", times, "output_bytes",

@@ -30,14 +30,10 @@ static int bit(const void *bits, int64_t at)
 static PyObject *list_at(const struct ArrowSchema *schema, const struct ArrowArray *array, int64_t at)
 {
     const int32_t *offsets = array->buffers[1];
-    PyObject *list = PyList_New(offsets[at + 1] - offsets[at]);
-    for (int32_t i = offsets[at]; list && i < offsets[at + 1]; i++) {
-        PyObject *item = value_at(schema->children[0], array->children[0], i);
-        if (!item)
+    PyObject *list = PyList_New(0);
+    for (int32_t i = offsets[at]; list && i < offsets[at + 1]; i++)
+        if (tare__py_append(list, value_at(schema->children[0], array->children[0], i)))
             Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, i - offsets[at], item);
-    }
     return list;
 }
 
@@ -96,14 +92,10 @@ static PyObject *read_rows(PyObject *self, PyObject *name)
         return PyErr_NoMemory();
     }
     stream.get_next(&stream, &array);
-    rows = PyList_New(array.length);
-    for (int64_t i = 0; rows && i < array.length; i++) {
-        PyObject *row = value_at(&schema, &array, i);
-        if (!row)
+    rows = PyList_New(0);
+    for (int64_t i = 0; rows && i < array.length; i++)
+        if (tare__py_append(rows, value_at(&schema, &array, i)))
             Py_CLEAR(rows);
-        else
-            PyList_SET_ITEM(rows, i, row);
-    }
     array.release(&array);
     schema.release(&schema);
     stream.release(&stream);
@@ -147,20 +139,9 @@ static PyObject *read_absent(PyObject *self, PyObject *arguments)
 }
 
 /* ---- views -------------------------------------------------------------------------------------------- */
-/* What is written without the interpreter's lock; of several files one after the other. */
-typedef struct output {
-    char *data;
-    size_t length, room;
-    struct part {
-        char *name;
-        size_t from;
-    } *parts;
-    size_t n_parts;
-} output;
-
-static int write_output(void *context, const void *data, size_t bytes)
+int tare__py_write(void *context, const void *data, size_t bytes)
 {
-    output *to = context;
+    tare__py_output *to = context;
     if (to->room - to->length < bytes) {
         size_t room = 2 * to->room > to->length + bytes ? 2 * to->room : to->length + bytes;
         char *longer = realloc(to->data, room);
@@ -174,30 +155,29 @@ static int write_output(void *context, const void *data, size_t bytes)
     return 0;
 }
 
-static int open_part(void *context, const char *name)
+static int open_file(void *context, const char *name)
 {
-    output *to = context;
-    struct part *longer = realloc(to->parts, (to->n_parts + 1) * sizeof *longer);
+    tare__py_output *to = context;
+    struct tare__py_file *longer = realloc(to->files, (to->n_files + 1) * sizeof *longer);
     if (!longer)
         return -1;
-    to->parts = longer;
-    longer[to->n_parts] = (struct part){strdup(name), to->length};
-    return longer[to->n_parts++].name ? 0 : -1;
+    to->files = longer;
+    longer[to->n_files] = (struct tare__py_file){strdup(name), to->length};
+    return longer[to->n_files++].name ? 0 : -1;
 }
 
-static void free_output(output *from)
+static void free_output(tare__py_output *from)
 {
-    for (size_t i = 0; i < from->n_parts; i++)
-        free(from->parts[i].name);
-    free(from->parts);
+    for (size_t i = 0; i < from->n_files; i++)
+        free(from->files[i].name);
+    free(from->files);
     free(from->data);
 }
 
-/* The bytes, or an exception. */
-static PyObject *take_output(int status, const char *error, output *to)
+PyObject *tare__py_written(int status, const char *sentence, tare__py_output *to)
 {
     PyObject *made =
-        status ? tare__py_raise_for(status, error) : PyBytes_FromStringAndSize(to->data, (Py_ssize_t)to->length);
+        status ? tare__py_raise_for(status, sentence) : PyBytes_FromStringAndSize(to->data, (Py_ssize_t)to->length);
     free_output(to);
     return made;
 }
@@ -209,13 +189,13 @@ static PyObject *emit(PyObject *self, PyObject *arguments, PyObject *keywords)
     const char *format;
     int all = 0, status;
     char error[TARE_ENGINE_ERROR] = "";
-    output to = {0};
+    tare__py_output to = {0};
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|p:emit", names, &format, &all))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    status = tare_engine_emit(report, format, all, write_output, &to, error);
+    status = tare_engine_emit(report, format, all, tare__py_write, &to, error);
     Py_END_ALLOW_THREADS
-    return take_output(status, error, &to);
+    return tare__py_written(status, error, &to);
 }
 
 static PyObject *emit_files(PyObject *self, PyObject *name)
@@ -224,17 +204,17 @@ static PyObject *emit_files(PyObject *self, PyObject *name)
     const char *format = PyUnicode_AsUTF8(name);
     int status;
     char error[TARE_ENGINE_ERROR] = "";
-    output to = {0};
-    const tare_engine_files files = {open_part, write_output, &to};
+    tare__py_output to = {0};
+    const tare_engine_files files = {open_file, tare__py_write, &to};
     if (!format)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     status = tare_engine_emit_files(report, format, &files, error);
     Py_END_ALLOW_THREADS
     PyObject *made = status ? tare__py_raise_for(status, error) : PyDict_New();
-    for (size_t i = 0; made && i < to.n_parts; i++) {
-        size_t from = to.parts[i].from, end = i + 1 < to.n_parts ? to.parts[i + 1].from : to.length;
-        if (tare__py_put(made, to.parts[i].name, PyBytes_FromStringAndSize(to.data + from, (Py_ssize_t)(end - from))))
+    for (size_t i = 0; made && i < to.n_files; i++) {
+        size_t from = to.files[i].from, end = i + 1 < to.n_files ? to.files[i + 1].from : to.length;
+        if (tare__py_put(made, to.files[i].name, PyBytes_FromStringAndSize(to.data + from, (Py_ssize_t)(end - from))))
             Py_CLEAR(made);
     }
     free_output(&to);
@@ -271,22 +251,34 @@ static PyType_Spec spec = {
     .name = "tare._engine.Reading", .basicsize = sizeof(reading), .flags = Py_TPFLAGS_DEFAULT, .slots = slots};
 
 /* ---- module ------------------------------------------------------------------------------------------- */
+/* None: no rules. A path that was converted is released by the caller. */
+static int rules_converter(PyObject *path, void *result)
+{
+    return path == Py_None ? 1 : PyUnicode_FSConverter(path, result) != 0;
+}
+
 static PyObject *open_trace(PyObject *module, PyObject *arguments)
 {
     const char *path, *rules = NULL;
+    tare_engine_samples samples = {0};
+    long long process = 0;
     char error[TARE_ENGINE_ERROR] = "";
     tare_engine_report *report = NULL;
     int status;
     PyObject *encoded = NULL, *encoded_rules = NULL, *made = NULL, *type;
-    if (!PyArg_ParseTuple(arguments, "O&|O&", PyUnicode_FSConverter, &encoded, PyUnicode_FSConverter, &encoded_rules)) {
+    if (!PyArg_ParseTuple(arguments, "O&|O&zzzLp:open", PyUnicode_FSConverter, &encoded, rules_converter,
+                          &encoded_rules, &samples.within, &samples.phase, &samples.thread, &process,
+                          &samples.gpu_idle)) {
         Py_XDECREF(encoded);
+        Py_XDECREF(encoded_rules);
         return NULL;
     }
+    samples.process = process;
     path = PyBytes_AS_STRING(encoded);
     if (encoded_rules)
         rules = PyBytes_AS_STRING(encoded_rules);
     Py_BEGIN_ALLOW_THREADS
-    status = tare_engine_open(path, rules, NULL, NULL, &report, error);
+    status = tare_engine_open(path, rules, &samples, NULL, NULL, &report, error);
     Py_END_ALLOW_THREADS
     Py_DECREF(encoded);
     Py_XDECREF(encoded_rules);
@@ -329,17 +321,17 @@ static PyObject *read_figures(PyObject *module, PyObject *arguments)
     const char *json, *name;
     Py_ssize_t bytes;
     char error[TARE_ENGINE_ERROR] = "";
-    output to = {0};
+    tare__py_output to = {0};
     if (!PyArg_ParseTuple(arguments, "y#s:figures", &json, &bytes, &name))
         return NULL;
-    return take_output(tare_engine_figures(json, (size_t)bytes, name, write_output, &to, error), error, &to);
+    return tare__py_written(tare_engine_figures(json, (size_t)bytes, name, tare__py_write, &to, error), error, &to);
 }
 
 static PyObject *read_machine(PyObject *module, PyObject *none)
 {
     char error[TARE_ENGINE_ERROR] = "";
-    output to = {0};
-    return take_output(tare_engine_machine(write_output, &to, error), error, &to);
+    tare__py_output to = {0};
+    return tare__py_written(tare_engine_machine(tare__py_write, &to, error), error, &to);
 }
 
 /* Names and shares of a dictionary; they live as long as it does. False with an exception. */
@@ -369,7 +361,7 @@ static PyObject *check_figures(PyObject *module, PyObject *arguments)
     PyObject *given, *made = NULL;
     tare_engine_gate *gates = NULL;
     char error[TARE_ENGINE_ERROR] = "";
-    output to = {0};
+    tare__py_output to = {0};
     if (!PyArg_ParseTuple(arguments, "y#y#dO!:check", &base, &base_bytes, &head, &head_bytes, &share, &PyDict_Type,
                           &given))
         return NULL;
@@ -377,10 +369,10 @@ static PyObject *check_figures(PyObject *module, PyObject *arguments)
         size_t n = (size_t)PyDict_GET_SIZE(given);
         int status;
         Py_BEGIN_ALLOW_THREADS
-        status = tare_engine_check(base, (size_t)base_bytes, head, (size_t)head_bytes, share, gates, n, write_output,
+        status = tare_engine_check(base, (size_t)base_bytes, head, (size_t)head_bytes, share, gates, n, tare__py_write,
                                    &to, error);
         Py_END_ALLOW_THREADS
-        made = take_output(status, error, &to);
+        made = tare__py_written(status, error, &to);
     }
     PyMem_Free(gates);
     return made;

@@ -12,9 +12,19 @@
 
 /* NULL, with an exception from a status and its message. */
 PyObject *tare__py_raise_for(int status, const char *sentence);
-/* A tare_engine_write that appends to a list; and its pieces as one, which takes the list. */
-int tare__py_add_piece(void *list, const void *data, size_t bytes);
-PyObject *tare__py_joined(PyObject *pieces);
+/* What the engine writes, without the interpreter's lock; of several files one after the other. */
+typedef struct tare__py_output {
+    char *data;
+    size_t length, room;
+    struct tare__py_file {
+        char *name;
+        size_t from;
+    } *files;
+    size_t n_files;
+} tare__py_output;
+int tare__py_write(void *output, const void *data, size_t bytes); /* a tare_engine_write */
+/* The bytes, or an exception from a status and its message. Frees the output. */
+PyObject *tare__py_written(int status, const char *sentence, tare__py_output *output);
 extern PyMethodDef tare__py_models_functions[], tare__py_page_functions[], tare__py_samples_functions[];
 
 #endif

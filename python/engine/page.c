@@ -2,21 +2,7 @@
  * Under the interpreter's lock. Must not know the modules behind tare_engine.h. */
 #include "module.h"
 
-#include <string.h>
-
-int tare__py_add_piece(void *list, const void *data, size_t bytes)
-{
-    return tare__py_append(list, PyBytes_FromStringAndSize(data, (Py_ssize_t)bytes)) ? TARE_E_MEMORY : 0;
-}
-
-PyObject *tare__py_joined(PyObject *pieces)
-{
-    PyObject *empty = PyBytes_FromStringAndSize(NULL, 0);
-    PyObject *whole = empty ? PyObject_CallMethod(empty, "join", "O", pieces) : NULL;
-    Py_XDECREF(empty);
-    Py_DECREF(pieces);
-    return whole;
-}
+#include <stdlib.h>
 
 /* Texts of a list, valid as long as the list. NULL with an exception. */
 static const char **take_cells(PyObject *list, size_t *n)
@@ -35,26 +21,12 @@ static const char **take_cells(PyObject *list, size_t *n)
     return cells;
 }
 
-static double *take_values(PyObject *list, size_t *n)
-{
-    *n = (size_t)PyList_GET_SIZE(list);
-    double *values = PyMem_Calloc(*n + 1, sizeof *values);
-    if (!values)
-        PyErr_NoMemory();
-    for (size_t i = 0; values && i < *n; i++)
-        values[i] = PyFloat_AsDouble(PyList_GET_ITEM(list, (Py_ssize_t)i));
-    if (!PyErr_Occurred())
-        return values;
-    PyMem_Free(values);
-    return NULL;
-}
-
 static void free_section(tare_engine_section *section)
 {
     PyMem_Free((void *)section->cells);
-    PyMem_Free((void *)section->x);
-    PyMem_Free((void *)section->y);
-    PyMem_Free((void *)section->z);
+    free((void *)section->x);
+    free((void *)section->y);
+    free((void *)section->z);
 }
 
 /* (kind, title, note, columns, cells, x, y, z) */
@@ -66,19 +38,21 @@ static int take_section(PyObject *from, tare_engine_section *to)
         return -1;
     to->cells = take_cells(cells, &to->n_cells);
     if (to->cells)
-        to->x = take_values(x, &to->n_x);
+        to->x = tare__py_read_numbers(x, &to->n_x);
     if (to->x)
-        to->y = take_values(y, &to->n_y);
+        to->y = tare__py_read_numbers(y, &to->n_y);
     if (to->y)
-        to->z = take_values(z, &to->n_z);
+        to->z = tare__py_read_numbers(z, &to->n_z);
     return to->z ? 0 : -1;
 }
 
 static PyObject *page(PyObject *module, PyObject *arguments)
 {
     const char *title, *lead;
-    PyObject *list, *pieces = NULL;
+    PyObject *list;
     char error[TARE_ENGINE_ERROR] = "";
+    tare__py_output to = {0};
+    int status = 0;
     if (!PyArg_ParseTuple(arguments, "ssO!:page", &title, &lead, &PyList_Type, &list))
         return NULL;
     size_t n = (size_t)PyList_GET_SIZE(list), taken = 0;
@@ -88,16 +62,11 @@ static PyObject *page(PyObject *module, PyObject *arguments)
     while (taken < n && take_section(PyList_GET_ITEM(list, (Py_ssize_t)taken), &sections[taken]) == 0)
         taken++;
     if (taken == n)
-        pieces = PyList_New(0);
-    int status = pieces ? tare_engine_page(title, lead, sections, n, tare__py_add_piece, pieces, error) : 0;
+        status = tare_engine_page(title, lead, sections, n, tare__py_write, &to, error);
     for (size_t i = 0; i < n; i++)
         free_section(&sections[i]);
     PyMem_Free(sections);
-    if (status) {
-        Py_DECREF(pieces);
-        return PyErr_Occurred() ? NULL : tare__py_raise_for(status, error);
-    }
-    return pieces ? tare__py_joined(pieces) : NULL;
+    return taken == n ? tare__py_written(status, error, &to) : NULL;
 }
 
 PyMethodDef tare__py_page_functions[] = {

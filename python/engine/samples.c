@@ -58,14 +58,11 @@ static PyObject *change_points(PyObject *module, PyObject *arguments)
     n = tare__change_points(of.values, of.n, &options, found, CHANGES_MOST);
     Py_END_ALLOW_THREADS
     free(of.values);
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list && i < n; i++) {
-        PyObject *one = Py_BuildValue("nddd", (Py_ssize_t)found[i].at, found[i].before, found[i].after, found[i].p);
-        if (one)
-            PyList_SET_ITEM(list, (Py_ssize_t)i, one);
-        else
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < n; i++)
+        if (tare__py_append(list, Py_BuildValue("nddd", (Py_ssize_t)found[i].at, found[i].before, found[i].after,
+                                                found[i].p)))
             Py_CLEAR(list);
-    }
     return list;
 }
 

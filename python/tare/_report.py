@@ -182,12 +182,17 @@ def _with_reasons(reading: Any, table: str, columns: Dict[str, Any]) -> Dict[str
 
 
 def report(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
-           rules: Optional[Union[str, "os.PathLike[str]"]] = None) -> Report:
+           rules: Optional[Union[str, "os.PathLike[str]"]] = None, within: Optional[str] = None,
+           phase: Optional[str] = None, process: Optional[int] = None, thread: Optional[Union[str, int]] = None,
+           gpu_idle: bool = False) -> Report:
     """Reads a trace: a file, or the one that is being written. `rules` names a file of custom rules (docs/RULES.md);
-    their findings are added to the others.
+    their findings are added to the others. The other arguments restrict the tables of stack samples, as the options of
+    `tare report` do: samples inside spans of a name, of a phase ("startup", "steady", "shutdown"), of a process, of a
+    thread (name or id), while no GPU is busy.
 
         >>> tare.open("train.tare").spans[0].name
         >>> tare.report("train.tare", rules="team.rules").findings
+        >>> tare.report("train.tare", within="data").lines[0]
     """
     from . import _core, _engine
     if path is None:
@@ -199,7 +204,8 @@ def report(path: Optional[Union[str, "os.PathLike[str]"]] = None, *,
         name = os.fsdecode(name)
     if not os.path.exists(name):
         raise FileNotFoundError(f"there is no trace {name}")
-    return Report(name, _engine.open(name) if rules is None else _engine.open(name, os.fspath(rules)))
+    return Report(name, _engine.open(name, None if rules is None else os.fspath(rules), within, phase,
+                                     None if thread is None else str(thread), process or 0, gpu_idle))
 
 
 open = report  # the usual name for it

@@ -104,10 +104,10 @@ static int tell_contradictions(tare__analysis *analysis)
 /* ---- steady state -------------------------------------------------------------------------------- */
 /* The same tables for a part of the run: rules on utilization, cores, memory growth and operations read them. Limits
  * of the machine and the container, and facts recorded once, are those of the whole run. */
-static int analyze_part(struct tare__trace *trace, tare__by by, const window *part, tare__analysis *whole,
-                        tare__analysis *made, tare__error *error)
+static int analyze_part(struct tare__trace *trace, tare__by by, const window *part, const joined *joined,
+                        tare__analysis *whole, tare__analysis *made, tare__error *error)
 {
-    work work = {.trace = trace, .by = by, .window = *part};
+    work work = {.trace = trace, .by = by, .window = *part, .joined = joined};
     int status = tare__analyze_start_work(&work);
     if (!status)
         status = tare__analyze_read(&work, error);
@@ -123,10 +123,11 @@ static int analyze_part(struct tare__trace *trace, tare__by by, const window *pa
 
 /* Tables of each process that has steps, for the same part of the run: sums over ranks hide what one rank costs the
  * others. `grouped` is made where the tables are not by process yet. */
-static int analyze_ranks(struct tare__trace *trace, tare__by by, const window *part, tare__analysis *whole,
-                         tare__analysis *of, tare__analysis *grouped, tare__error *error)
+static int analyze_ranks(struct tare__trace *trace, tare__by by, const window *part, const joined *joined,
+                         tare__analysis *whole, tare__analysis *of, tare__analysis *grouped, tare__error *error)
 {
-    int status = by == TARE__BY_PROCESS ? 0 : analyze_part(trace, TARE__BY_PROCESS, part, whole, grouped, error);
+    int status = by == TARE__BY_PROCESS ? 0 : analyze_part(trace, TARE__BY_PROCESS, part, joined, whole, grouped,
+                                                              error);
     return status ? status : tare__analyze_ranks(by == TARE__BY_PROCESS ? of : grouped, of);
 }
 
@@ -143,10 +144,16 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
                   tare__error *error)
 {
     *analysis = NULL;
+    joined *joined = NULL;
     int status = tare__trace_prescan(trace, error);
-    if (status)
+    if (!status)
+        status = tare__analyze_join(trace, &joined, error);
+    if (status) {
+        if (status == TARE_E_MEMORY)
+            tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));
         return status;
-    work work = {.trace = trace, .by = options ? options->by : TARE__BY_RUN};
+    }
+    work work = {.trace = trace, .by = options ? options->by : TARE__BY_RUN, .joined = joined};
     tare__analysis *made = new_analysis();
     status = made ? tare__analyze_start_work(&work) : TARE_E_MEMORY;
     if (!status)
@@ -165,14 +172,16 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
     tare__analyze_free_work(&work);
     tare__analysis *steady = !status && part.to ? new_analysis() : NULL;
     if (!status && part.to)
-        status = steady ? analyze_part(trace, work.by, &part, made, steady, error) : TARE_E_MEMORY;
+        status = steady ? analyze_part(trace, work.by, &part, joined, made, steady, error) : TARE_E_MEMORY;
     tare__analysis *read = steady ? steady : made, *grouped = NULL;
     if (!status && tare__analyze_has_ranks(read)) {
         grouped = new_analysis();
-        status = grouped ? analyze_ranks(trace, work.by, &part, made, read, grouped, error) : TARE_E_MEMORY;
+        status = grouped ? analyze_ranks(trace, work.by, &part, joined, made, read, grouped, error) : TARE_E_MEMORY;
     }
     if (!status)
         status = tare__analyze_findings(made, steady, options ? options->rules : NULL);
+    if (!status && options && options->stacks && tare__stack_filter_is_set(options->stacks))
+        status = tare__analyze_filtered(trace, options->stacks, joined, &part, made, error);
     if (!status)
         status = tell_contradictions(made);
     if (made) { /* the tables of ranks are freed below */
@@ -181,6 +190,7 @@ int tare__analyze(struct tare__trace *trace, const tare__analyze_options *option
     }
     tare__analysis_free(grouped);
     tare__analysis_free(steady);
+    tare__analyze_free_joined(joined);
     if (status) {
         if (status == TARE_E_MEMORY)
             tare__fail(error, status, "out of memory while analyzing %s", tare__trace_path(trace));

@@ -27,6 +27,7 @@ typedef struct tare__analyze_options {
     tare__by by;
     const struct tare__rules *rules; /* user rules; NULL: none */
     bool samples; /* keep samples of spans, operators, kernels and counters, for figures; BY_RUN only */
+    struct tare__stack_filter *stacks; /* tables of stacks only of these samples; findings are of all. NULL: all */
 } tare__analyze_options;
 
 #define TARE__NO_ROW UINT32_MAX
@@ -490,6 +491,12 @@ typedef struct tare__finding { /* worst first */
     const tare__evidence *figures;
     size_t n_figures;
     const char *source;   /* of a user's rule: file:line; NULL: built in */
+    /* The line of the program with most of the time that the finding is about, by stack samples. NULL: not known. */
+    const char *file, *function;
+    uint32_t line;        /* 0: not known */
+    double line_share;    /* of that time; NaN: not known */
+    uint32_t line_state;  /* tare__thread_state in which most of it is spent; 0: not known */
+    const char *inner;    /* innermost function of most of it; NULL: the line's own function, or not known */
 } tare__finding;
 
 /* ---- overhead of Tare ---------------------------------------------------------------------------- */
@@ -510,6 +517,8 @@ typedef struct tare__own_table {
 #include "analyze/stacks.h"
 
 struct tare__analysis;
+/* A source file for display: relative to the working directory of the run, or without directories. */
+const char *tare__source_name(const struct tare__analysis *of, const char *file);
 /* The last recorded fact with a key; NULL: none. */
 const tare__fact_row *tare__fact_find(const struct tare__analysis *of, const char *key);
 /* Values and counts of all facts with a key, combined in one row; false: there are none. */
@@ -554,9 +563,14 @@ typedef struct tare__analysis {
     size_t n_functions;
     const tare__line_row *lines;
     size_t n_lines;
+    const tare__sampled_import_row *sampled_imports;
+    size_t n_sampled_imports;
+    const tare__span_line_row *span_lines; /* of sampled threads with spans */
+    size_t n_span_lines;
     const tare__package_row *packages;
     size_t n_packages;
     tare__stack_tree stacks;
+    const struct tare__uses *uses; /* of sampled stacks, for findings; NULL: none */
     const tare__sample_row *samples; /* empty unless requested */
     size_t n_samples;
     tare__usage_table usage;
@@ -617,6 +631,12 @@ typedef struct tare__counter_line { /* a counter of the program: min and max for
     size_t n_points;
 } tare__counter_line;
 
+typedef struct tare__sampled_frame { /* a stack is a frame and its callers */
+    uint32_t caller;     /* smaller number; 0: none */
+    uint32_t line;       /* 0: not known */
+    const char *name, *file; /* file NULL: not known */
+} tare__sampled_frame;
+
 typedef struct tare__timeline {
     const tare__lane *lanes;
     size_t n_lanes;
@@ -630,6 +650,17 @@ typedef struct tare__timeline {
     uint64_t merged_spans; /* of these: in boxes of several spans */
     uint64_t left_out_spans; /* dropped: too deep, or on lanes beyond the maximum */
     double resolution_ns;  /* shorter spans may be merged */
+    /* Sampled threads, the most active ones first. Boxes are samples in a row: at depth 0 of one state (name: a
+     * tare__thread_state), at 1 with one innermost function of own code (name: in sampled_names), at 2 of one stack
+     * (name: in sampled_frames). Of merged boxes, busy_ns is the time of the name. */
+    const tare__lane *sampled_lanes; /* spans: their samples */
+    size_t n_sampled_lanes;
+    const tare__box *sampled_boxes;
+    size_t n_sampled_boxes;
+    const char *const *sampled_names;
+    size_t n_sampled_names;
+    const struct tare__sampled_frame *sampled_frames; /* [0]: no stack */
+    size_t n_sampled_frames;
     tare__arena *arena;    /* private */
 } tare__timeline;
 

@@ -321,6 +321,29 @@ static void check_sampled_rows(checked *c)
     expect(c, fits(packages, wall, SLACK_SUM_NS), "packages: self times add up to %.0f of %.0f", packages, wall);
 }
 
+static void check_sampled_imports(checked *c)
+{
+    double sum = 0;
+    for (size_t i = 0; i < c->of->n_sampled_imports; i++) {
+        const tare__sampled_import_row *row = &c->of->sampled_imports[i];
+        check_part(c, row->self_ns, row->total_ns, "import", row->module, "self time exceeds the total");
+        sum += row->self_ns;
+    }
+    expect(c, fits(sum, c->of->stacks.wall_ns, SLACK_SUM_NS), "imports: self times add up to %.0f of %.0f", sum,
+           c->of->stacks.wall_ns);
+}
+
+static void check_span_lines(checked *c)
+{
+    for (size_t i = 0; i < c->of->n_span_lines; i++) {
+        const tare__span_line_row *row = &c->of->span_lines[i];
+        check_states(c, &row->of, row->ns, "line of span", row->span);
+        check_part(c, row->ns, row->span_ns, "line of span", row->span, "its time exceeds that of the span");
+        check_part(c, row->span_ns, c->of->stacks.wall_ns, "span", row->span,
+                   "sampled time inside of it exceeds that of all threads");
+    }
+}
+
 static void check_stack_tree(checked *c)
 {
     const tare__stack_tree *tree = &c->of->stacks;
@@ -369,6 +392,8 @@ void tare__analyze_consistent(const tare__analysis *analysis, tare__contradictio
     check_usage(&c);
     check_sampled_threads(&c);
     check_sampled_rows(&c);
+    check_span_lines(&c);
+    check_sampled_imports(&c);
     check_stack_tree(&c);
     check_findings(&c);
 }

@@ -488,6 +488,34 @@ typedef struct window {
     double from_ns, to_ns;
 } window;
 
+/* ---- spans around stack samples (stacks_join.c) ----------------------------------------------------- */
+typedef struct span_path { /* spans open at once: the outermost first. [0]: none */
+    uint32_t outer; /* row */
+    uint32_t name;  /* canon, of another table of names */
+    uint32_t kind;  /* tare_kind */
+    const char *text; /* owned by the trace */
+} span_path;
+
+typedef struct joined {
+    span_path *paths;
+    size_t n_paths;
+    uint32_t *of_sample; /* by number of the sample, in file order: row in paths */
+    size_t n;
+} joined;
+
+/* Which samples of stacks are read (stacks_filter.c). */
+typedef struct kept_samples {
+    bool *threads; /* by number */
+    bool *paths;   /* by path */
+    bool gpu_idle;
+    const char *within; /* NULL: paths do not matter */
+    const tare__analysis *of; /* of all samples */
+} kept_samples;
+
+/* *made NULL: no thread with spans was sampled. 0 or as tare__trace_replay. */
+int tare__analyze_join(tare__trace *trace, joined **made, tare__error *error);
+void tare__analyze_free_joined(joined *made); /* NULL is fine */
+
 /* ---- the whole analysis -------------------------------------------------------------------------- */
 typedef struct cost { /* ticks; the recorder's own */
     bool known;
@@ -524,6 +552,9 @@ typedef struct work {
     struct timeline *timeline; /* NULL: not requested */
     struct samples *samples;   /* NULL: not requested */
     struct sampled *sampled;   /* stacks; NULL: none are in the trace */
+    const kept_samples *filter; /* of stacks; NULL: all */
+    bool whole_tree;           /* with a window: the call tree as well */
+    const joined *joined;      /* spans around their samples; NULL: none */
     bool watched;              /* one of the two is requested: a single test per span */
     window window;
     const char *energy_of; /* what the energy figure covers, if incomplete; NULL: everything, or absent */
@@ -570,6 +601,11 @@ int tare__analyze_start_stacks(work *work); /* after prescan */
 void tare__analyze_free_stacks(work *work);
 int tare__analyze_stack_samples(void *context, const tare__stack_sample *samples, uint32_t n);
 int tare__analyze_stacks_table(work *work, tare__analysis *analysis); /* after processes */
+bool tare__analyze_gpus_idle(const work *work, uint64_t ticks);
+/* Replaces the tables of sampled stacks by those of the samples that the filter keeps. 0; TARE_E_USAGE: there are none;
+ * or as tare__trace_replay. */
+int tare__analyze_filtered(tare__trace *trace, const tare__stack_filter *filter, const joined *joined,
+                           const window *steady, tare__analysis *analysis, tare__error *error);
 
 /* ---- phases ------------------------------------------------------------------------------------------ */
 /* A step ended. 0 or TARE_E_MEMORY. */

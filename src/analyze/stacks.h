@@ -93,6 +93,44 @@ typedef struct tare__package_row { /* by active time descending */
     double share;         /* active_ns of that of all threads; NaN when that is 0 */
 } tare__package_row;
 
+/* Time inside spans of a name, those inside of them included; of any thread that was sampled. */
+typedef struct tare__span_line_row { /* by span_ns descending, then ns; at most 10 lines of a name */
+    const char *span;     /* name */
+    uint32_t kind;        /* tare_kind */
+    const char *file;     /* as of lines */
+    uint32_t line;
+    const char *function;
+    bool own;
+    uint64_t samples;
+    double span_ns;       /* sampled time inside of these spans */
+    double ns;            /* … of that: the line is the innermost one of own code; without own code, the innermost */
+    double share;         /* of span_ns */
+    tare__state_times of; /* of ns */
+    const char *inner;    /* innermost function of most of it; NULL: of own code, or the line itself */
+    uint32_t path, number; /* private */
+} tare__span_line_row;
+
+/* A module of Python that was imported while stacks were sampled, in any process. */
+typedef struct tare__sampled_import_row { /* by total_ns descending; at most 1000 */
+    const char *module;  /* "pandas.core.frame"; of own code, the name of the file */
+    const char *file;
+    const char *package; /* as in packages; NULL: none */
+    uint64_t samples;    /* in which it is the innermost import */
+    double self_ns;      /* time in which it is the innermost import: its own code and what that calls, and finding and
+                          * reading the modules that it imports, extension modules included */
+    double total_ns;     /* with the modules that it imports */
+} tare__sampled_import_row;
+
+/* Which samples of stacks the tables are made of. Zeroed: all. */
+typedef struct tare__stack_filter {
+    const char *within; /* inside of spans of this name; "a/b": b directly inside of a */
+    const char *phase;  /* "startup", "steady", "shutdown" */
+    int64_t pid;
+    const char *thread; /* name or id */
+    bool gpu_idle;      /* while no GPU of the run is busy */
+} tare__stack_filter;
+bool tare__stack_filter_is_set(const tare__stack_filter *filter);
+
 /* ---- call tree ------------------------------------------------------------------------------------------ */
 typedef enum tare__stack_node_kind {
     TARE__NODE_PROCESS = 1, /* at depth 0 */
@@ -132,6 +170,7 @@ typedef struct tare__stack_tree {
     double wall_ns;    /* of all threads: the sum of the totals at depth 0 */
     double active_ns;
     uint32_t leading;  /* row in sampled_threads; TARE__NO_ROW: none */
+    const char *only;  /* which samples a filter kept: "within data"; NULL: all */
     double smallest_ns; /* nodes with a smaller total are merged; 0: none are */
 } tare__stack_tree;
 

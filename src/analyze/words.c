@@ -3,6 +3,8 @@
  * Must not know output formats. */
 #include "analyze.h"
 
+#include <string.h>
+
 const char *tare__subject_word(uint32_t subject)
 {
     static const char *const words[] = {
@@ -67,4 +69,16 @@ const char *tare__frame_kind_word(uint32_t kind)
                                         [TARE__FRAME_KERNEL] = "kernel",
                                         [TARE__FRAME_NOTE] = "note"};
     return kind < TARE__COUNT_OF(words) ? words[kind] : NULL;
+}
+
+const char *tare__source_name(const tare__analysis *of, const char *file)
+{
+    const char *directory = of->run.directory, *slash;
+    size_t n = directory ? strlen(directory) : 0;
+    if (!file)
+        return "?";
+    if (n > 1 && strncmp(file, directory, n) == 0 && file[n] == '/' && !strstr(file, "/site-packages/"))
+        return file + n + 1;
+    slash = strrchr(file, '/');
+    return slash ? slash + 1 : file;
 }

@@ -19,11 +19,8 @@
 /* Its output goes to standard error, since standard output may be JSON. A rerun is not added to the history. */
 static int run_once(const char *trace, const char *command, tare__error *error)
 {
-    char *words[] = {
-        "/proc/self/exe", "run", "-q", "--no-history", "-o", (char *)trace, "--", "/bin/sh", "-c",
-        (char *)command,  NULL};
     tare__ab_ran ran = {0};
-    int status = tare__ab_run(words, -1, &ran, error);
+    int status = tare__ab_run(command, trace, -1, &ran, error);
     if (status)
         return status;
     if (tare__ab_interrupted())

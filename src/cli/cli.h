@@ -37,7 +37,8 @@ typedef enum tare__cli_kind {
     TARE__CLI_KIND_FORMAT,
     TARE__CLI_KIND_WIDTH,
     TARE__CLI_KIND_BYTES,
-    TARE__CLI_KIND_TIME
+    TARE__CLI_KIND_TIME,
+    TARE__CLI_KIND_COUNT
 } tare__cli_kind;
 #define TARE__CLI_KIND_AT 24 /* the bit where the kind begins */
 /* The comparison is a check of the member's type by the compiler. */
@@ -50,12 +51,15 @@ typedef enum tare__cli_kind {
 #define TARE__CLI_WIDTH(settings, member)  TARE__CLI_STORES(TARE__CLI_KIND_WIDTH, unsigned, settings, member)
 #define TARE__CLI_BYTES(settings, member)  TARE__CLI_STORES(TARE__CLI_KIND_BYTES, uint64_t, settings, member)
 #define TARE__CLI_TIME(settings, member)   TARE__CLI_STORES(TARE__CLI_KIND_TIME, uint64_t, settings, member)
+#define TARE__CLI_COUNT(settings, member)  TARE__CLI_STORES(TARE__CLI_KIND_COUNT, uint64_t, settings, member)
+#define TARE__CLI_COUNT_MAX                1000000000000000000u
 
 typedef struct tare__cli_words {
     char **words; /* before --; `count` of them */
     int count;
     char **rest; /* after --, NULL terminated; NULL if there was no -- */
     bool help;   /* --help was given: everything else is ignored */
+    uint64_t given; /* bit i: option i of the command's table was on the command line */
 } tare__cli_words;
 
 /* Groups of settings that may be given in variables and files. */
@@ -109,6 +113,10 @@ int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, voi
  * precedence; the command line takes precedence over all. */
 int tare__cli_read(const tare__cli_command *command, int argc, char **argv, void *settings, tare__cli_words *words,
                    tare__error *error);
+/* The first option on the command line that is in a list of names separated by spaces, or with `among` false in none of
+ * them; NULL: there is no such option. */
+const char *tare__cli_given(const tare__cli_command *command, const tare__cli_words *words, const char *names,
+                            bool among);
 /* Stores one option by its key. 0, or a status with a message. */
 int tare__cli_take(const tare__cli_command *command, const tare__cli_option *option, void *settings,
                    const char *argument, tare__error *error);

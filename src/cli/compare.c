@@ -9,26 +9,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "inputs.h"
 #include "tare.h"
+#include "trace/trace.h"
 
 #define ME TARE__COMPARE_ME
 #define ROUNDS_DEFAULT 60
 #define ROUNDS_MAX 1000
 
-enum {
-    COMPARE_BASELINE,
-    COMPARE_CANDIDATE,
-    COMPARE_BARE, /* from here to COMPARE_OUTPUT_OF they require --ab */
-    COMPARE_ROUNDS,
-    COMPARE_SECONDS,
-    COMPARE_WARMUP,
-    COMPARE_KEEP,
-    COMPARE_OUTPUT_OF,
-    COMPARE_MIN_CHANGE
-};
+#define ONLY_AB "bare rounds max-time warmup keep show-output" /* options that require --ab */
+
+enum { COMPARE_BASELINE, COMPARE_CANDIDATE, COMPARE_ROUNDS, COMPARE_WARMUP, COMPARE_MIN_CHANGE };
 
 typedef struct names {
     char **rows;
@@ -39,7 +33,7 @@ typedef struct compare_settings {
     names sides[2];
     char *pair[2];
     bool wants_ab;
-    const char *output, *only_ab_option; /* only_ab_option: one that requires --ab */
+    const char *output;
     const char *format; /* "json", "html"; NULL: text */
     tare__emit_options show;
     tare__cli_ab_options ab;
@@ -52,13 +46,16 @@ static const tare__cli_option compare_options[] = {
     {"ab", 0, NULL, "both arguments are shell commands: run them alternately until a sequential test decides",
      TARE__CLI_SETS(compare_settings, wants_ab)},
     {"bare", 0, NULL, "with --ab: measure only elapsed time, CPU time and peak memory, without profiling",
-     COMPARE_BARE},
+     TARE__CLI_SETS(compare_settings, ab.bare)},
     {"rounds", 0, "N", "with --ab: maximum number of rounds, one run of each command per round (default 60)",
      COMPARE_ROUNDS},
-    {"max-time", 0, "TIME", "with --ab: start no round after this time (default: no limit)", COMPARE_SECONDS},
+    {"max-time", 0, "TIME", "with --ab: start no round after this time (default: no limit)",
+     TARE__CLI_TIME(compare_settings, ab.seconds_ns)},
     {"warmup", 0, "N", "with --ab: number of warm-up rounds (default 1)", COMPARE_WARMUP},
-    {"keep", 0, "DIR", "with --ab: keep the traces of all runs in this directory", COMPARE_KEEP},
-    {"show-output", 0, NULL, "with --ab: show the output of the commands on standard error", COMPARE_OUTPUT_OF},
+    {"keep", 0, "DIR", "with --ab: keep the traces of all runs in this directory",
+     TARE__CLI_TEXT(compare_settings, ab.keep)},
+    {"show-output", 0, NULL, "with --ab: show the output of the commands on standard error",
+     TARE__CLI_SETS(compare_settings, ab.passed_output)},
     {"min-change", 0, "PCT",
      "ignore changes smaller than this (default 5%; 10% with one run per side or across machines; 1% with --ab)",
      COMPARE_MIN_CHANGE},
@@ -82,29 +79,17 @@ static int take_min_change(compare_settings *settings, const char *argument, tar
     return 0;
 }
 
-static const char *option_name(int key)
-{
-    for (size_t i = 0; i < TARE__COUNT_OF(compare_options); i++)
-        if (compare_options[i].key == key)
-            return compare_options[i].name;
-    return "";
-}
-
 static int take_compare_option(void *context, int key, const char *argument, tare__error *error)
 {
     compare_settings *settings = context;
     tare__cli_ab_options *ab = &settings->ab;
-    if (key >= COMPARE_BARE && key < COMPARE_MIN_CHANGE)
-        settings->only_ab_option = option_name(key);
     switch (key) {
-    case COMPARE_BARE: ab->bare = true; return 0;
     case COMPARE_ROUNDS: return tare__cli_take_count("rounds", argument, 1, ROUNDS_MAX, &ab->rounds, error);
     case COMPARE_WARMUP: return tare__cli_take_count("warmup", argument, 0, ROUNDS_MAX, &ab->warmup, error);
-    case COMPARE_SECONDS: return tare__parse_duration(argument, "--max-time", &ab->seconds_ns, error);
-    case COMPARE_KEEP: return tare__cli_take_text("keep", argument, &ab->keep, error);
-    case COMPARE_OUTPUT_OF: ab->passed_output = true; return 0;
     case COMPARE_MIN_CHANGE: return take_min_change(settings, argument, error);
-    default: return tare__fail(error, TARE_E_USAGE, "--%s requires files", option_name(key));
+    default:
+        return tare__fail(error, TARE_E_USAGE, "--%s requires files",
+                          key == COMPARE_BASELINE ? "baseline" : "candidate");
     }
 }
 
@@ -167,10 +152,11 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
     while (words->rest && words->rest[count - words->count])
         count++;
     bool listed = settings->sides[0].n || settings->sides[1].n;
+    const char *only_ab = tare__cli_given(&tare__cli_compare, words, ONLY_AB, true);
     if (settings->wants_ab)
         return check_commands(settings, words, count, error);
-    if (settings->only_ab_option)
-        return tare__fail(error, TARE_E_USAGE, "--%s requires --ab", settings->only_ab_option);
+    if (only_ab)
+        return tare__fail(error, TARE_E_USAGE, "--%s requires --ab", only_ab);
     if (listed && count && settings->sides[0].n && settings->sides[1].n)
         return tare__fail(error, TARE_E_USAGE,
                           "unexpected argument '%.200s' after --baseline and --candidate (use -o FILE for the output)",
@@ -225,6 +211,24 @@ static void name_side(const names *side, char *out, size_t room)
         snprintf(out, room, "%.180s and %zu more", side->rows[0], side->n - 1);
 }
 
+/* Tables of a single run on each side, for the page's call tree. A side of several runs, of figures or from a pipe has
+ * none. */
+static void load_stacks(const compare_settings *settings, tare__analysis *runs[2])
+{
+    for (int i = 0; i < 2; i++) {
+        struct stat about;
+        tare__trace *trace = NULL;
+        const names *side = &settings->sides[i];
+        if (side->n != 1 || stat(side->rows[0], &about) != 0 || !S_ISREG(about.st_mode) ||
+            tare__trace_open(side->rows[0], &trace, NULL) != 0)
+            return;
+        int status = tare__analyze(trace, NULL, &runs[i], NULL);
+        tare__trace_close(trace);
+        if (status)
+            return;
+    }
+}
+
 static int compare_files(const compare_settings *settings, tare__error *error)
 {
     tare__figures *sides[2] = {NULL, NULL};
@@ -235,9 +239,17 @@ static int compare_files(const compare_settings *settings, tare__error *error)
         status = tare__cli_load_side(settings->sides[i].rows, settings->sides[i].n, &sides[i], error);
     }
     tare__emit_comparison input = {.base_name = labels[0], .head_name = labels[1]};
+    tare__analysis *runs[2] = {NULL, NULL};
+    if (!status && settings->format && strcmp(settings->format, "html") == 0) {
+        load_stacks(settings, runs);
+        input.base = runs[0];
+        input.head = runs[1];
+    }
     int exit_status = status ? tare__cli_load_exit(status) : show(settings, sides[0], sides[1], &input, NULL, error);
     tare__figures_free(sides[0]);
     tare__figures_free(sides[1]);
+    tare__analysis_free(runs[0]);
+    tare__analysis_free(runs[1]);
     return exit_status;
 }
 

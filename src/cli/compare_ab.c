@@ -31,7 +31,6 @@ typedef struct rounds {
     char folder[PATH_MAX];   /* for traces and the output of the commands */
     bool own_folder;
     int log;
-    char self[PATH_MAX];
     tare__random random;
     double started_s;
     tare__sequential_plan plan;
@@ -117,23 +116,17 @@ static int recorded_figures(const char *trace, tare__figures **figures, tare__er
 static int run_once(rounds *all, int side, size_t round, tare__figures **figures, tare__error *error)
 {
     char trace[PATH_MAX + 32];
-    char *const bare[] = {(char *)"/bin/sh", (char *)"-c", (char *)all->options->commands[side], NULL};
-    char *const recorded[] = {all->self,    (char *)"run",
-                              (char *)"-q", (char *)"--no-history",
-                              (char *)"-o", trace,
-                              (char *)"--", (char *)"/bin/sh",
-                              (char *)"-c", (char *)all->options->commands[side],
-                              NULL};
+    bool bare = all->options->bare;
     tare__ab_ran ran = {0};
     trace_path(all, side, round, trace);
     if (all->log >= 0 && ftruncate(all->log, 0) == 0)
         lseek(all->log, 0, SEEK_SET);
-    int status = tare__ab_run(all->options->bare ? bare : recorded, all->log, &ran, error);
+    int status = tare__ab_run(all->options->commands[side], bare ? NULL : trace, all->log, &ran, error);
     if (!status && !tare__ab_interrupted())
         status = check_status(all, side, round, &ran, error);
     if (!status && !tare__ab_interrupted())
-        status = all->options->bare ? bare_figures(all, side, &ran, figures) : recorded_figures(trace, figures, error);
-    if (!all->options->bare && (all->own_folder || round == 0))
+        status = bare ? bare_figures(all, side, &ran, figures) : recorded_figures(trace, figures, error);
+    if (!bare && (all->own_folder || round == 0))
         unlink(trace);
     return status;
 }
@@ -284,10 +277,6 @@ static int open_log(rounds *all, tare__error *error)
 static int start(rounds *all, tare__error *error)
 {
     size_t most = (size_t)all->options->rounds;
-    ssize_t length = readlink("/proc/self/exe", all->self, sizeof all->self - 1);
-    if (length <= 0)
-        return tare__fail(error, TARE_E_SYSTEM, "cannot find the tare executable: %s", strerror(errno));
-    all->self[length] = '\0';
     for (int side = 0; side < 2; side++) {
         all->runs[side] = calloc(most, sizeof(tare__figures *));
         all->values[side] = calloc(most, sizeof(double));

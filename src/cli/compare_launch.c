@@ -107,7 +107,7 @@ static void wait_for(pid_t child, tare__ab_ran *result)
     result->peak_bytes = (double)usage.ru_maxrss * 1024;
 }
 
-int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *error)
+static int launch(char *const *argv, int log, tare__ab_ran *result, tare__error *error)
 {
     sigset_t all, mask;
     pid_t parent = getpid();
@@ -138,4 +138,12 @@ int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *
                ? tare__fail(error, TARE_E_INPUT, "`%.150s` reads from the terminal, which is not available here",
                             argv[0])
                : 0;
+}
+
+int tare__ab_run(const char *command, const char *trace, int log, tare__ab_ran *result, tare__error *error)
+{
+    char *const words[] = {(char *)"/proc/self/exe", (char *)"run", (char *)"-q",      (char *)"--no-history",
+                           (char *)"-o",             (char *)trace, (char *)"--",      (char *)"/bin/sh",
+                           (char *)"-c",             (char *)command, NULL};
+    return launch(trace ? words : words + 7, log, result, error);
 }

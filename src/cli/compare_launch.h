@@ -19,8 +19,9 @@ void tare__ab_watch(void);
 void tare__ab_unwatch(void);
 bool tare__ab_interrupted(void);
 
-/* Runs it without input, with its output to `log`, or to standard error if that is negative. 0; with a message
- * TARE_E_SYSTEM if it could not be launched, TARE_E_INPUT if it needs a terminal. */
-int tare__ab_run(char *const *argv, int log, tare__ab_ran *result, tare__error *error);
+/* Runs a shell command without input, with its output to `log`, or to standard error if that is negative; recorded
+ * by `tare run` into `trace`, unless that is NULL, and not added to the history. 0; with a message TARE_E_SYSTEM if it
+ * could not be launched, TARE_E_INPUT if it needs a terminal. */
+int tare__ab_run(const char *command, const char *trace, int log, tare__ab_ran *result, tare__error *error);
 
 #endif

@@ -40,11 +40,27 @@ static bool any_torn(const tare__python_thread *threads, uint32_t n)
     return false;
 }
 
+/* By a signal, or by a debugger; it shows the system call in which it was stopped. */
+static bool is_stopped(pid_t pid, pid_t tid)
+{
+    char path[64], line[512], letter = '\0';
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    FILE *file = fopen(path, "re");
+    size_t got = file ? fread(line, 1, sizeof line - 1, file) : 0;
+    if (file)
+        fclose(file);
+    line[got] = '\0';
+    const char *after = strrchr(line, ')');
+    return after && sscanf(after + 1, " %c", &letter) == 1 && (letter == 'T' || letter == 't');
+}
+
 static void put_state(pid_t pid, const tare__python *python, const tare__python_thread *thread, tare__text *out)
 {
     tare__thread_reader *reader = thread->tid > 0 ? tare__thread_open(pid, thread->tid) : NULL;
     tare__thread_now now = {.system_call = -1};
-    if (reader && tare__thread_read(reader, &now)) {
+    if (thread->tid > 0 && is_stopped(pid, thread->tid)) {
+        tare__text_string(out, ": stopped (by a signal or a debugger)");
+    } else if (reader && tare__thread_read(reader, &now)) {
         bool gil = now.state == TARE__STATE_LOCK && !thread->has_gil && tare__python_is_gil(python, now.lock);
         tare__text_format(out, ": %s", tare__thread_state_words(gil ? TARE__STATE_GIL : now.state));
         const char *call = tare__system_call_name(now.system_call);
@@ -56,7 +72,10 @@ static void put_state(pid_t pid, const tare__python *python, const tare__python_
 
 static void put_thread(pid_t pid, const tare__python *python, const tare__python_thread *thread, tare__text *out)
 {
-    tare__text_format(out, "\nThread %d%s", (int)thread->tid, thread->main ? " (MainThread)" : "");
+    if (thread->tid)
+        tare__text_format(out, "\nThread %d%s", (int)thread->tid, thread->main ? " (MainThread)" : "");
+    else
+        tare__text_string(out, "\nUnknown thread");
     put_state(pid, python, thread, out);
     tare__text_string(out, thread->has_gil ? ", holds the GIL" : "");
     tare__text_string(out, thread->in_gc ? ", collects garbage\n" : "\n");
@@ -85,7 +104,7 @@ int tare__cli_dump(pid_t pid, tare__text *out, tare__error *error)
         return status;
     for (int i = 0; i < TRIES; i++) {
         status = tare__python_sample(python, &threads, &n, error);
-        if (status || !any_torn(threads, n))
+        if (status != TARE_E_BUSY && (status || !any_torn(threads, n)))
             break;
         pause_a_little();
     }

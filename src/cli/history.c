@@ -5,6 +5,7 @@
 #include "history.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,88 +17,60 @@
 #define LIST_DEFAULT 20
 #define LAST_DEFAULT 10
 #define PATIENCE_MS  15000
-#define COUNT_MAX    1000000000000000000u
 
-enum {
-    HISTORY_COMMAND,
-    HISTORY_TAG,
-    HISTORY_SINCE,
-    HISTORY_REVISION,
-    HISTORY_HOST,
-    HISTORY_KIND,
-    HISTORY_NUMBER,
-    HISTORY_LAST,
-    HISTORY_ANY_MACHINE,
-    HISTORY_KEEP,
-    HISTORY_OLDER,
-    HISTORY_TAGGED,
-    HISTORY_DRY_RUN,
-    HISTORY_REMOVE,
-    HISTORY_FORMAT, /* followed by the other formats */
-    HISTORY_OUTPUT = HISTORY_FORMAT + 3,
-    HISTORY_WIDTH,
-    HISTORY_STORE
-};
-
-static const char *const formats[] = {"json", "csv", "html"};
+enum { HISTORY_TAG, HISTORY_SINCE, HISTORY_OLDER };
 
 static const tare__cli_option options[] = {
-    {"command", 0, "TEXT", "only runs whose command contains TEXT", HISTORY_COMMAND},
+    {"command", 0, "TEXT", "only runs whose command contains TEXT",
+     TARE__CLI_TEXT(tare__history_call, filter.command)},
     {"tag", 0, "TAG", "only runs with this tag; repeated: with all of them", HISTORY_TAG},
     {"since", 0, "WHEN", "only runs started since: 7d, 12h, 2026-11-15, '2026-11-15 14:30'", HISTORY_SINCE},
-    {"revision", 0, "REV", "only runs of this git revision (or prefix)", HISTORY_REVISION},
-    {"host", 0, "NAME", "only runs on this host", HISTORY_HOST},
-    {"kind", 0, "KIND", "only runs of this kind: run or model", HISTORY_KIND},
-    {"limit", 'n', "N", "only the newest N runs (default: 20 for list, else all; 0: all)", HISTORY_NUMBER},
-    {"json", 0, NULL, "print JSON", HISTORY_FORMAT},
-    {"csv", 0, NULL, "print CSV", HISTORY_FORMAT + 1},
-    {"html", 0, NULL, "trend, compare: write an HTML report", HISTORY_FORMAT + 2},
+    {"revision", 0, "REV", "only runs of this git revision (or prefix)",
+     TARE__CLI_TEXT(tare__history_call, filter.revision)},
+    {"host", 0, "NAME", "only runs on this host", TARE__CLI_TEXT(tare__history_call, filter.host)},
+    {"kind", 0, "KIND", "only runs of this kind: run or model", TARE__CLI_TEXT(tare__history_call, filter.kind)},
+    {"limit", 'n', "N", "only the newest N runs (default: 20 for list, else all; 0: all)",
+     TARE__CLI_COUNT(tare__history_call, filter.limit)},
+    {"json", 0, NULL, "print JSON", TARE__CLI_FORMAT(tare__history_call, format)},
+    {"csv", 0, NULL, "print CSV", TARE__CLI_FORMAT(tare__history_call, format)},
+    {"html", 0, NULL, "trend, compare: write an HTML report", TARE__CLI_FORMAT(tare__history_call, format)},
     {"all-machines", 0, NULL, "trend, compare: runs on all machines (default: the machine of the newest run)",
-     HISTORY_ANY_MACHINE},
-    {"last", 0, "N", "compare: number of earlier runs to compare with (default 10)", HISTORY_LAST},
-    {"keep", 0, "N", "prune: delete all but the newest N runs", HISTORY_KEEP},
+     TARE__CLI_SETS(tare__history_call, any_machine)},
+    {"last", 0, "N", "compare: number of earlier runs to compare with (default 10)",
+     TARE__CLI_COUNT(tare__history_call, last)},
+    {"keep", 0, "N", "prune: delete all but the newest N runs", TARE__CLI_COUNT(tare__history_call, prune.keep)},
     {"older-than", 0, "TIME", "prune: delete runs older than this (90d)", HISTORY_OLDER},
-    {"include-tagged", 0, NULL, "prune: also delete tagged runs", HISTORY_TAGGED},
-    {"dry-run", 0, NULL, "prune: show how many runs would be deleted", HISTORY_DRY_RUN},
-    {"remove", 0, NULL, "tag: remove the tags", HISTORY_REMOVE},
-    {"output", 'o', "FILE", "output file (written atomically)", HISTORY_OUTPUT},
-    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)", HISTORY_WIDTH},
+    {"include-tagged", 0, NULL, "prune: also delete tagged runs", TARE__CLI_SETS(tare__history_call, prune.tagged)},
+    {"dry-run", 0, NULL, "prune: show how many runs would be deleted", TARE__CLI_SETS(tare__history_call, dry)},
+    {"remove", 0, NULL, "tag: remove the tags", TARE__CLI_SETS(tare__history_call, remove)},
+    {"output", 'o', "FILE", "output file (written atomically)", TARE__CLI_TEXT(tare__history_call, output)},
+    {"width", 0, "N", "width of the text output (default: terminal width, from 80 to 120)",
+     TARE__CLI_WIDTH(tare__history_call, emit.width)},
     {"store", 0, "PLACE", "history to use: a directory, a file or a postgres:// URL (default: in the user's data "
                           "directory)",
-     HISTORY_STORE},
+     TARE__CLI_TEXT(tare__history_call, place_setting)},
 };
 
 /* ---- verbs ------------------------------------------------------------------------------------------ */
-#define BIT(option) (1u << (option))
-#define FILTERS                                                                             \
-    (BIT(HISTORY_COMMAND) | BIT(HISTORY_TAG) | BIT(HISTORY_SINCE) | BIT(HISTORY_REVISION) | \
-     BIT(HISTORY_HOST) | BIT(HISTORY_KIND) | BIT(HISTORY_NUMBER))
-#define JSON  BIT(HISTORY_FORMAT)
-#define CSV   BIT(HISTORY_FORMAT + 1)
-#define HTML  BIT(HISTORY_FORMAT + 2)
-#define SHOWN (BIT(HISTORY_OUTPUT) | BIT(HISTORY_WIDTH) | BIT(HISTORY_STORE))
+#define FILTERS "command tag since revision host kind limit "
 
 static const struct verb {
     const char *name;
     tare__history_verb *run;
-    unsigned takes;
-    int least, most; /* words after it; -1: any number */
+    const char *takes; /* names of options; also --store and --width */
+    int least, most;   /* words after it; -1: any number */
     const char *words;
     bool writes;
 } verbs[] = {
-    {"list", tare__history_do_list, FILTERS | JSON | CSV | SHOWN, 0, 0, "", false},
-    {"show", tare__history_do_show, JSON | CSV | SHOWN, 1, 1, "ID", false},
-    {"trend", tare__history_do_trend, FILTERS | JSON | CSV | HTML | SHOWN | BIT(HISTORY_ANY_MACHINE), 0, -1,
-     "[FIGURE...]", false},
-    {"compare", tare__history_do_compare, JSON | HTML | SHOWN | BIT(HISTORY_LAST) | BIT(HISTORY_ANY_MACHINE),
-     0, 2, "[ID [ID]]", false},
-    {"tag", tare__history_do_tag, BIT(HISTORY_REMOVE) | BIT(HISTORY_STORE), 2, -1, "ID TAG...", true},
-    {"prune", tare__history_do_prune,
-     BIT(HISTORY_KEEP) | BIT(HISTORY_OLDER) | BIT(HISTORY_TAGGED) | BIT(HISTORY_DRY_RUN) | BIT(HISTORY_STORE),
-     0, 0, "", true},
-    {"export", tare__history_do_export, FILTERS | BIT(HISTORY_OUTPUT) | BIT(HISTORY_STORE), 0, 0, "", false},
-    {"import", tare__history_do_import, BIT(HISTORY_STORE), 0, -1, "[FILE...]", true},
-    {"add", tare__history_do_add, BIT(HISTORY_TAG) | BIT(HISTORY_STORE), 1, -1, "TRACE...", true},
+    {"list", tare__history_do_list, FILTERS "json csv output", 0, 0, "", false},
+    {"show", tare__history_do_show, "json csv output", 1, 1, "ID", false},
+    {"trend", tare__history_do_trend, FILTERS "json csv html output all-machines", 0, -1, "[FIGURE...]", false},
+    {"compare", tare__history_do_compare, "json html output last all-machines", 0, 2, "[ID [ID]]", false},
+    {"tag", tare__history_do_tag, "remove", 2, -1, "ID TAG...", true},
+    {"prune", tare__history_do_prune, "keep older-than include-tagged dry-run", 0, 0, "", true},
+    {"export", tare__history_do_export, FILTERS "output", 0, 0, "", false},
+    {"import", tare__history_do_import, "", 0, -1, "[FILE...]", true},
+    {"add", tare__history_do_add, "tag", 1, -1, "TRACE...", true},
 };
 
 static const struct verb *find_verb(const char *word)
@@ -131,11 +104,14 @@ static const struct verb *take_verb(tare__history_call *history, tare__cli_words
     return NULL;
 }
 
-static int check_verb(const tare__history_call *history, const struct verb *verb, tare__error *error)
+static int check_verb(const tare__history_call *history, const tare__cli_words *words, const struct verb *verb,
+                      tare__error *error)
 {
-    for (size_t i = 0; i < TARE__COUNT_OF(options); i++)
-        if ((history->given & BIT(options[i].key)) && !(verb->takes & BIT(options[i].key)))
-            return tare__fail(error, TARE_E_USAGE, "--%s cannot be combined with %s", options[i].name, verb->name);
+    char takes[128];
+    snprintf(takes, sizeof takes, "%s store width", verb->takes);
+    const char *other = tare__cli_given(&tare__cli_history, words, takes, false);
+    if (other)
+        return tare__fail(error, TARE_E_USAGE, "--%s cannot be combined with %s", other, verb->name);
     if (history->n_words < verb->least)
         return tare__fail(error, TARE_E_USAGE, "missing argument: tare history %s %s", verb->name, verb->words);
     if (verb->most >= 0 && history->n_words > verb->most)
@@ -202,32 +178,10 @@ static int take_tag(tare__history_call *history, const char *argument, tare__err
 static int take(void *context, int key, const char *argument, tare__error *error)
 {
     tare__history_call *history = context;
-    tare__store_filter *filter = &history->filter;
-    if (key != HISTORY_WIDTH) /* a setting of all commands, which every subcommand accepts */
-        history->given |= BIT(key);
     switch (key) {
-    case HISTORY_COMMAND: return tare__cli_take_text("command", argument, &filter->command, error);
     case HISTORY_TAG: return take_tag(history, argument, error);
-    case HISTORY_SINCE: return take_since(argument, &filter->since_ns, error);
-    case HISTORY_REVISION: return tare__cli_take_text("revision", argument, &filter->revision, error);
-    case HISTORY_HOST: return tare__cli_take_text("host", argument, &filter->host, error);
-    case HISTORY_KIND: return tare__cli_take_text("kind", argument, &filter->kind, error);
-    case HISTORY_NUMBER:
-        history->has_limit = true;
-        return tare__cli_take_count("limit", argument, 0, COUNT_MAX, &filter->limit, error);
-    case HISTORY_LAST:
-        history->last_given = true;
-        return tare__cli_take_count("last", argument, 0, COUNT_MAX, &history->last, error);
-    case HISTORY_ANY_MACHINE: history->any_machine = true; return 0;
-    case HISTORY_KEEP: return tare__cli_take_count("keep", argument, 0, COUNT_MAX, &history->prune.keep, error);
-    case HISTORY_OLDER: return take_older(history, argument, error);
-    case HISTORY_TAGGED: history->prune.tagged = true; return 0;
-    case HISTORY_DRY_RUN: history->dry = true; return 0;
-    case HISTORY_REMOVE: history->remove = true; return 0;
-    case HISTORY_OUTPUT: return tare__cli_take_text("output", argument, &history->output, error);
-    case HISTORY_WIDTH: return tare__cli_take_width(argument, &history->emit.width, error);
-    case HISTORY_STORE: return tare__cli_take_text("store", argument, &history->place_setting, error);
-    default: return tare__cli_take_format(formats[key - HISTORY_FORMAT], &history->format, error);
+    case HISTORY_SINCE: return take_since(argument, &history->filter.since_ns, error);
+    default: return take_older(history, argument, error);
     }
 }
 
@@ -298,10 +252,11 @@ static int history_main(int argc, char **argv)
     if (!status && words.help)
         return tare__cli_print_help(&tare__cli_history);
     const struct verb *verb = status ? NULL : take_verb(&history, &words, &error);
-    if (!verb || check_verb(&history, verb, &error) != 0)
+    if (!verb || check_verb(&history, &words, verb, &error) != 0)
         return tare__cli_usage(ME, &error);
     history.filter.tags = history.tags;
-    if (!history.has_limit && verb->run == tare__history_do_list)
+    history.last_given = tare__cli_given(&tare__cli_history, &words, "last", true);
+    if (verb->run == tare__history_do_list && !tare__cli_given(&tare__cli_history, &words, "limit", true))
         history.filter.limit = LIST_DEFAULT;
     signal(SIGPIPE, SIG_IGN); /* a reader that closes the pipe early is not a failure */
     int exit_status = open_and_run(&history, verb, &error);

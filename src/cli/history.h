@@ -19,8 +19,7 @@ typedef struct tare__history_call {
     tare__emit_options emit;
     tare__store_prune prune;
     uint64_t last; /* runs to compare with */
-    bool has_limit, last_given, any_machine, dry, remove;
-    unsigned given; /* bits of options that only some subcommands accept */
+    bool last_given, any_machine, dry, remove;
     char **words;   /* after the subcommand */
     int n_words;
     tare__store *store; /* NULL: nothing is stored yet */

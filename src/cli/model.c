@@ -54,7 +54,7 @@ static const tare__cli_option model_options[] = {
     {"no-history", 0, NULL, "do not add the measurements to the history", TARE__CLI_SETS(model_settings, keeping.off)},
     {"store", 0, "PLACE", "history to use: a directory, a file, a postgres:// URL, or off",
      TARE__CLI_TEXT(model_settings, keeping.store)},
-    TARE__MEASURE_OPTIONS,
+    TARE__MEASURE_OPTIONS(model_settings),
 };
 
 /* ---- settings ------------------------------------------------------------------------------------------------ */
@@ -155,7 +155,7 @@ static int take_model_option(void *context, int key, const char *argument, tare_
 {
     model_settings *settings = context;
     int status;
-    if (key >= TARE__MEASURE_STATIC)
+    if (key >= TARE__MEASURE_RUNS)
         return tare__measure_take(&settings->measure, key, argument, settings->arena, error);
     switch (key) {
     case MODEL_CSV:
@@ -190,7 +190,7 @@ static int find_input(const tare__cli_words *words, model_settings *settings, ta
         status = take_word(settings, words->rest[i], error);
     if (!status && !settings->path)
         status = tare__fail(error, TARE_E_USAGE, "missing model: tare model FILE.onnx");
-    return status ? status : tare__measure_check(&settings->measure, error);
+    return status ? status : tare__measure_check(&settings->measure, words, error);
 }
 
 /* ---- output file --------------------------------------------------------------------------------------------- */

@@ -139,15 +139,7 @@ int tare__measure_take(tare__cli_measure *settings, int key, const char *argumen
                        tare__error *error)
 {
     tare__runner_options *options = &settings->options;
-    settings->asked |= key != TARE__MEASURE_STATIC && key != TARE__MEASURE_QUIET && key != TARE__MEASURE_NO_LAYERS &&
-                       key != TARE__MEASURE_INPUT;
     switch (key) {
-    case TARE__MEASURE_STATIC: settings->only_static = true; return 0;
-    case TARE__MEASURE_QUIET: settings->quiet = true; return 0;
-    case TARE__MEASURE_NO_LAYERS: options->no_layers = true; return 0;
-    case TARE__MEASURE_RUNTIME: return tare__cli_take_text("runtime", argument, &options->runtime, error);
-    case TARE__MEASURE_PRE: return tare__cli_take_text("pre", argument, &options->pre, error);
-    case TARE__MEASURE_POST: return tare__cli_take_text("post", argument, &options->post, error);
     case TARE__MEASURE_RUNS:
         return tare__cli_take_count("runs", argument, 1, TARE__RUNNER_RUNS_MAX, &options->runs, error);
     case TARE__MEASURE_SEED: return tare__cli_take_count("seed", argument, 0, UINT64_MAX, &options->seed, error);
@@ -168,8 +160,10 @@ int tare__measure_take_word(tare__cli_measure *settings, const char *word, bool 
     return *taken ? take_threshold(settings, word, error) : 0;
 }
 
-int tare__measure_check(const tare__cli_measure *settings, tare__error *error)
+int tare__measure_check(tare__cli_measure *settings, const tare__cli_words *words, tare__error *error)
 {
+    settings->asked = tare__cli_given(&tare__cli_model_command, words,
+                                      "runs duration warmup precision threads seed pre post threshold runtime", true);
     if (settings->only_static && settings->asked)
         return tare__fail(error, TARE_E_USAGE, "--static cannot be combined with options for running the model");
     return 0;

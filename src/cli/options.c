@@ -67,6 +67,7 @@ typedef struct parse {
     int argc, at;
     void *settings;
     bool help;
+    uint64_t given;
     tare__error *error;
 } parse;
 
@@ -122,6 +123,7 @@ static int take_option(parse *state, const tare__cli_option *option, const char 
             return tare__fail(state->error, TARE_E_USAGE, "--%s requires a value: %s", option->name, option->argument);
         attached = state->argv[++state->at];
     }
+    state->given |= (uint64_t)1 << (option - state->command->options);
     return tare__cli_take(state->command, option, state->settings, attached, state->error);
 }
 
@@ -184,7 +186,28 @@ int tare__cli_parse(const tare__cli_command *command, int argc, char **argv, voi
         }
     }
     words->help = state.help;
+    words->given = state.given;
     return state.help ? 0 : status;
+}
+
+static bool is_listed(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = names; *at; at += strcspn(at, " ")) {
+        at += strspn(at, " ");
+        if (strcspn(at, " ") == length && memcmp(at, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *tare__cli_given(const tare__cli_command *command, const tare__cli_words *words, const char *names,
+                            bool among)
+{
+    for (size_t i = 0; i < command->option_count; i++)
+        if ((words->given >> i & 1) && is_listed(names, command->options[i].name) == among)
+            return command->options[i].name;
+    return NULL;
 }
 
 /* ---- help ---------------------------------------------------------------------------------------- */

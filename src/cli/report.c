@@ -17,7 +17,10 @@
 #define ME      "tare report"
 #define PARQUET "parquet"
 
-enum { REPORT_CSV, REPORT_PARQUET, REPORT_TENSORBOARD, REPORT_BY, REPORT_STACKS /* and on: stack_formats */ };
+enum {
+    REPORT_CSV, REPORT_PARQUET, REPORT_TENSORBOARD, REPORT_BY, REPORT_PHASE, REPORT_PROCESS,
+    REPORT_STACKS /* and on: stack_formats */
+};
 
 static const char *const stack_formats[] = {"flamegraph", "folded", "speedscope", "pprof"};
 
@@ -26,6 +29,7 @@ typedef struct report_settings {
     const char *place; /* file or folder that the option of the format names */
     char *default_output; /* default name of a page */
     tare__analyze_options analyze;
+    tare__stack_filter stacks;
     tare__emit_options emit;
 } report_settings;
 
@@ -48,6 +52,14 @@ static const tare__cli_option report_options[] = {
     {"events", 0, NULL, "print the raw event stream, one event per line", TARE__CLI_FORMAT(report_settings, format)},
     {"by", 0, "WHAT", "group the span tree by run (default), process or thread",
      REPORT_BY},
+    {"within", 0, "SPAN", "use only stack samples inside spans of this name (a/b: b directly inside a)",
+     TARE__CLI_TEXT(report_settings, stacks.within)},
+    {"phase", 0, "PHASE", "use only stack samples of this phase: startup, steady or shutdown", REPORT_PHASE},
+    {"process", 0, "PID", "use only stack samples of this process", REPORT_PROCESS},
+    {"thread", 0, "NAME|TID", "use only stack samples of threads with this name or id",
+     TARE__CLI_TEXT(report_settings, stacks.thread)},
+    {"gpu-idle", 0, NULL, "use only stack samples taken while no GPU of the run was busy",
+     TARE__CLI_SETS(report_settings, stacks.gpu_idle)},
     {"all", 0, NULL, "show every row; truncate nothing", TARE__CLI_SETS(report_settings, emit.all)},
     {"raw", 0, NULL, "show self times as measured, without subtracting overhead",
      TARE__CLI_SETS(report_settings, emit.raw)},
@@ -75,6 +87,28 @@ static int take_by(report_settings *settings, const char *what, tare__error *err
                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
+static int take_phase(report_settings *settings, const char *phase, tare__error *error)
+{
+    static const char *const names[] = {"startup", "steady", "shutdown"};
+    for (size_t i = 0; i < TARE__COUNT_OF(names); i++)
+        if (strcmp(names[i], phase) == 0)
+            settings->stacks.phase = names[i];
+    const char *near = tare__cli_nearest(phase, names, TARE__COUNT_OF(names));
+    return settings->stacks.phase && strcmp(settings->stacks.phase, phase) == 0
+               ? 0
+               : tare__fail(error, TARE_E_USAGE, "--phase: '%.64s' is not startup, steady or shutdown%s%s%s", phase,
+                            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static int take_process(report_settings *settings, const char *pid, tare__error *error)
+{
+    char *end;
+    settings->stacks.pid = strtoll(pid, &end, 10);
+    return settings->stacks.pid > 0 && !*end
+               ? 0
+               : tare__fail(error, TARE_E_USAGE, "--process: '%.64s' is not a process id", pid);
+}
+
 static int take_placed(report_settings *settings, const char *format, const char *argument, tare__error *error)
 {
     int status = tare__cli_take_format(format, &settings->format, error);
@@ -89,6 +123,8 @@ static int take_report_option(void *context, int key, const char *argument, tare
     case REPORT_PARQUET: return take_placed(settings, PARQUET, argument, error);
     case REPORT_TENSORBOARD: return take_placed(settings, TARE__VIEW_TENSORBOARD, argument, error);
     case REPORT_BY: return take_by(settings, argument, error);
+    case REPORT_PHASE: return take_phase(settings, argument, error);
+    case REPORT_PROCESS: return take_process(settings, argument, error);
     default: return take_placed(settings, stack_formats[key - REPORT_STACKS], argument, error);
     }
 }
@@ -126,6 +162,7 @@ static int analyze(tare__trace *trace, report_settings *settings, tare__analysis
     tare__rules *rules = NULL;
     int status = settings->rules_file ? tare__engine_read_rules(settings->rules_file, &rules, error) : 0;
     settings->analyze.rules = rules;
+    settings->analyze.stacks = &settings->stacks;
     if (!status)
         status = tare__analyze(trace, &settings->analyze, analysis, error);
     settings->analyze.rules = NULL;
@@ -161,6 +198,11 @@ static int read_settings(int argc, char **argv, report_settings *settings, tare_
         return tare__fail(error, TARE_E_USAGE, "--%s and --output are mutually exclusive", settings->format);
     if (!status && settings->emit.source && (!settings->format || strcmp(settings->format, "html") != 0))
         return tare__fail(error, TARE_E_USAGE, "--source requires --html");
+    if (!status && tare__stack_filter_is_set(&settings->stacks) && settings->format &&
+        !tare__view_needs_tables(settings->format))
+        return tare__fail(error, TARE_E_USAGE,
+                          "--within, --phase, --process, --thread and --gpu-idle do not apply to --%s: it contains no "
+                          "stack samples", settings->format);
     bool is_file = false;
     for (size_t i = 0; i < TARE__COUNT_OF(stack_formats) && settings->place; i++)
         is_file = is_file || strcmp(settings->format, stack_formats[i]) == 0;
@@ -217,6 +259,7 @@ const tare__cli_command tare__cli_report = {
     .examples = "  tare report train.tare\n"
                 "  tare report --html -o train.html train.tare\n"
                 "  tare report --by thread --all train.tare\n"
+                "  tare report --within data train.tare\n"
                 "  tare report --json train.tare | jq '.spans[] | {name, self_ns}'\n"
                 "  tare report --events train.tare | sort -ns\n",
     .options = report_options,

@@ -21,7 +21,7 @@
 #define LIST_NS 500000000u
 #define ROWS_MAX 200u
 #define PROCESSES_MAX 256u
-#define COLUMN_SHARES 28u /* columns before the function's name */
+#define COLUMN_SHARES 29u /* columns before the function's name */
 
 enum { TOP_COUNT };
 
@@ -49,6 +49,7 @@ typedef struct top {
     function_row *rows;
     size_t row_room;
     uint64_t samples, samples_all, sample; /* of active threads */
+    uint64_t shown;
     uint64_t states[TARE__STATE_COUNT];    /* of the first process's main thread, since the last table */
     uint64_t main_samples;
     char why[256]; /* the first process cannot be read */
@@ -177,7 +178,10 @@ static void take_process(top *state, top_process *process, uint64_t now_ns)
         if (process->pid == state->pid)
             state->why[0] = '\0';
     }
-    if (tare__python_sample(process->python, &threads, &n, &error) != 0) {
+    int status = tare__python_sample(process->python, &threads, &n, &error);
+    if (status == TARE_E_BUSY)
+        return;
+    if (status != 0) {
         tare__python_close(process->python);
         process->python = NULL;
         return;
@@ -263,7 +267,7 @@ static int show(top *state, bool terminal)
     tare__text out = {0};
     window(&rows, &columns);
     if (terminal)
-        tare__text_string(&out, "\x1b[H\x1b[J");
+        dprintf(STDOUT_FILENO, "\x1b[H\x1b[J"); /* not part of the text, whose control characters are escaped */
     put_head(state, columns, &out);
     for (uint32_t i = 0; order && i < n && i < state->row_room; i++)
         if (state->rows[i].total)
@@ -291,7 +295,7 @@ static int watch(top *state)
     bool terminal = isatty(STDOUT_FILENO);
     uint64_t due = tare__monotonic_ns(), show_at = due + SHOW_NS, list_at = due;
     int status = TARE__EXIT_OK;
-    for (uint64_t shown = 0; !interrupted && status == TARE__EXIT_OK && (!state->tables || shown < state->tables);) {
+    while (!interrupted && status == TARE__EXIT_OK && (!state->tables || state->shown < state->tables)) {
         uint64_t now = tare__monotonic_ns();
         if (now >= list_at) {
             list_processes(state);
@@ -302,9 +306,11 @@ static int watch(top *state)
         for (size_t i = 0; i < state->process_count; i++)
             take_process(state, &state->processes[i], now);
         if (now >= show_at) {
+            if (state->why[0] && !state->samples_all)
+                break; /* said by the caller */
             status = show(state, terminal);
             show_at = now + SHOW_NS;
-            shown++;
+            state->shown++;
         }
         due = due + RATE_NS > now ? due + RATE_NS : now + RATE_NS;
         struct timespec at = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
@@ -352,6 +358,10 @@ static int top_main(int argc, char **argv)
     bool unread = state.why[0] && state.samples_all == 0;
     if (unread)
         tare__cli_say(ME, "%s", state.why);
+    else if (!state.shown && !interrupted && status == TARE__EXIT_OK) {
+        tare__cli_say(ME, "process %d has ended", (int)state.pid);
+        status = TARE__EXIT_INPUT;
+    }
     for (size_t i = 0; i < state.process_count; i++)
         tare__python_close(state.processes[i].python);
     tare__sample_close(state.set);

@@ -45,6 +45,8 @@ int tare__cli_take(const tare__cli_command *command, const tare__cli_option *opt
     case TARE__CLI_KIND_WIDTH: return tare__cli_take_width(argument, at, error);
     case TARE__CLI_KIND_BYTES: return tare__parse_bytes(argument, what, at, error);
     case TARE__CLI_KIND_TIME: return tare__parse_duration(argument, what, at, error);
+    case TARE__CLI_KIND_COUNT:
+        return tare__cli_take_count(option->name, argument, 0, TARE__CLI_COUNT_MAX, at, error);
     default: return command->take(settings, option->key, argument, error);
     }
 }

@@ -43,7 +43,7 @@ struct tare__stack_thread_state {
     tare__stack_target *own_targets;
     size_t own_room;
     int stop_fd;      /* readable: the thread is to end; -1: no events are waited for */
-    uint64_t interval_ns, longest_ns, cpu_ns, sealed_ns, passes, late;
+    uint64_t interval_ns, longest_ns, cpu_ns, sealed_ns, passes, missed;
     double budget, event_budget;
     double credit_ns; /* of CPU time for events */
     uint64_t credit_at_ns;
@@ -163,7 +163,7 @@ static void *sample(void *context)
         due += scattered(state, interval);
         uint64_t end = clock_ns(CLOCK_MONOTONIC);
         if (due < end) {
-            state->late++;
+            state->missed += (end - due) / state->interval_ns;
             due = end;
         }
     }
@@ -302,6 +302,23 @@ static void add_symbols(tare__collector *collector, tare__stack_thread_state *st
         tare__writer_append(&collector->writer, &state->block);
 }
 
+#define MISSED_MAX 0.1 /* of the samples, before it is worth a note */
+
+/* That there are fewer samples than asked for. */
+static void put_rate(const tare__stack_thread_state *state, tare__text *notes)
+{
+    char longest[TARE__UNIT_BYTES], asked[TARE__UNIT_BYTES], share[TARE__UNIT_BYTES];
+    double missed = (double)state->missed / ((double)(state->missed + state->passes) + 1);
+    if (state->longest_ns > 2 * state->interval_ns)
+        tare__text_format(notes, "stack sampling interval up to %s instead of %s: more frequent sampling would have "
+                                 "exceeded half a core\n",
+                          tare__unit_time(longest, (double)state->longest_ns),
+                          tare__unit_time(asked, (double)state->interval_ns));
+    else if (missed > MISSED_MAX)
+        tare__text_format(notes, "%s of the stack samples were not taken: the sampler did not get a CPU in time\n",
+                          tare__unit_percent(share, missed));
+}
+
 void tare__stacks_finish(tare__collector *collector)
 {
     tare__stack_thread_state *state = collector->stacks;
@@ -319,6 +336,7 @@ void tare__stacks_finish(tare__collector *collector)
     collector->stack_cpu_ns = state->cpu_ns;
     tare__text_string(&collector->notes, tare__stack_sampler_problems(state->sampler));
     note_losses(collector, state);
+    put_rate(state, &collector->notes);
     add_symbols(collector, state);
     uint64_t refused = tare__stacks_refused(state->stacks) + state->lost;
     if (refused)

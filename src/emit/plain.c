@@ -14,10 +14,18 @@ void tare__plain_text(tare__text *out, const char *text)
 
 void tare__plain_begin(tare__text *out, const char *title, const char *heading, const char *lead)
 {
+    tare__plain_begin_with(out, title, heading, lead, NULL, NULL);
+}
+
+void tare__plain_begin_with(tare__text *out, const char *title, const char *heading, const char *lead,
+                            const char *style_hash, const char *script_hash)
+{
     tare__text_string(
         out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '");
     tare__text_string(out, tare__plain_style_hash);
+    if (style_hash)
+        tare__text_format(out, "' '%s'; script-src '%s", style_hash, script_hash);
     tare__text_string(out, "'; img-src data:; base-uri 'none'; form-action 'none'\">\n"
                            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                            "<meta name=\"color-scheme\" content=\"light dark\">\n"

@@ -8,6 +8,9 @@
 
 /* The page up to the end of its header; every text is escaped. `lead` may be NULL. */
 void tare__plain_begin(tare__text *out, const char *title, const char *heading, const char *lead);
+/* The same for a page with an inline style and script of its own, by their hashes. */
+void tare__plain_begin_with(tare__text *out, const char *title, const char *heading, const char *lead,
+                            const char *style_hash, const char *script_hash);
 void tare__plain_end(tare__text *out);
 /* Escapes text for use between tags and inside quoted attributes. */
 void tare__plain_text(tare__text *out, const char *text);

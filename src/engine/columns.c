@@ -123,14 +123,8 @@ typedef struct row_set {
 
 static int add_row(row_set *set, const void *at, size_t index)
 {
-    if (set->n == set->room) {
-        size_t room = set->room ? 2 * set->room : 64;
-        struct row *rows = realloc(set->rows, room * sizeof *rows);
-        if (!rows)
-            return TARE_E_MEMORY;
-        set->rows = rows;
-        set->room = room;
-    }
+    if (!tare__array_fit(&set->rows, &set->room, set->n + 1, sizeof *set->rows))
+        return TARE_E_MEMORY;
     set->rows[set->n++] = (struct row){at, index};
     return 0;
 }

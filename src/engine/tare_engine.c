@@ -27,9 +27,14 @@ int tare__engine_finish(int status, const char *sentence, tare__text *text, tare
     return status ? tare__engine_fail(status, sentence, error) : 0;
 }
 
-int tare_engine_open(const char *path, const char *rules_path, tare_engine_notice *notice, void *context,
-                     tare_engine_report **report, char error[TARE_ENGINE_ERROR])
+int tare_engine_open(const char *path, const char *rules_path, const tare_engine_samples *samples,
+                     tare_engine_notice *notice, void *context, tare_engine_report **report,
+                     char error[TARE_ENGINE_ERROR])
 {
+    tare__stack_filter filter = {0};
+    if (samples)
+        filter = (tare__stack_filter){.within = samples->within, .phase = samples->phase, .pid = samples->process,
+                                      .thread = samples->thread, .gpu_idle = samples->gpu_idle};
     tare__error why = {""};
     tare__rules *rules = NULL;
     tare__trace *trace = NULL;
@@ -42,7 +47,8 @@ int tare_engine_open(const char *path, const char *rules_path, tare_engine_notic
     if (!status && !(made->path = strdup(tare__trace_path(trace))))
         status = TARE_E_MEMORY;
     if (!status)
-        status = tare__analyze(trace, &(tare__analyze_options){.rules = rules}, &made->analysis, &why);
+        status = tare__analyze(trace, &(tare__analyze_options){.rules = rules, .stacks = &filter}, &made->analysis,
+                               &why);
     tare__trace_close(trace);
     tare__rules_free(rules);
     if (status) {

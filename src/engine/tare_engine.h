@@ -22,10 +22,18 @@ typedef struct tare_engine_report tare_engine_report;
 /* A message that the user should see: data that was still in memory was added to the trace. */
 typedef void tare_engine_notice(void *context, const char *sentence);
 
+/* Which stack samples the tables contain, as the options of `tare report`; NULL and 0: all. */
+typedef struct tare_engine_samples {
+    const char *within, *phase, *thread;
+    int64_t process;
+    int gpu_idle;
+} tare_engine_samples;
+
 /* Reads a trace, or the session folder that a killed recording left, with the rules of a file (NULL: none). 0; or a
- * negative status as in tare.h with a message. `notice` may be NULL. */
-TARE_ENGINE_API int tare_engine_open(const char *path, const char *rules, tare_engine_notice *notice, void *context,
-                                     tare_engine_report **report, char error[TARE_ENGINE_ERROR]);
+ * negative status as in tare.h with a message. `samples` and `notice` may be NULL. */
+TARE_ENGINE_API int tare_engine_open(const char *path, const char *rules, const tare_engine_samples *samples,
+                                     tare_engine_notice *notice, void *context, tare_engine_report **report,
+                                     char error[TARE_ENGINE_ERROR]);
 TARE_ENGINE_API void tare_engine_close(tare_engine_report *report); /* NULL is allowed */
 
 /* Names of the tables, in order; NULL: past the last. */

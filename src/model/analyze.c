@@ -2,12 +2,8 @@
  * Owned by the calling thread.
  * Must not know the format, nor operators. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tare.h"
 #include "walk.h"
@@ -104,37 +100,18 @@ int tare__model_analyze_bytes(const void *data, size_t bytes, const tare__model_
     return analyze(&model, options, report);
 }
 
-static int map_file(tare__onnx *model, int fd)
-{
-    struct stat about;
-    if (fstat(fd, &about) != 0)
-        return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': %s", model->path, strerror(errno));
-    if (about.st_size == 0)
-        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is not an ONNX model: it is empty", model->path);
-    model->bytes = (size_t)about.st_size;
-    void *data = mmap(NULL, model->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED)
-        return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': %s", model->path, strerror(errno));
-    model->data = data;
-    model->mapped = true;
-    madvise(data, model->bytes, MADV_RANDOM); /* weights are skipped: no read-ahead */
-    return 0;
-}
-
 int tare__model_analyze(const char *path, const tare__model_options *options, tare__model_report **report,
                       tare__error *error)
 {
     tare__onnx model = {.error = error, .path = path, .beside = true};
     *report = NULL;
-    int fd, status = tare__input_file(path, &fd, error);
-    if (status)
-        return status;
-    status = map_file(&model, fd);
-    close(fd);
-    if (!status)
+    int status = tare__onnx_map(&model);
+    if (!status) {
+        model.mapped = true;
+        madvise((void *)model.data, model.bytes, MADV_RANDOM); /* weights are skipped: no read-ahead */
         status = analyze(&model, options, report);
-    if (model.mapped)
-        munmap((void *)model.data, model.bytes);
+    }
+    tare__onnx_unmap(&model);
     return status;
 }
 

@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tare.h"
@@ -355,22 +353,12 @@ int tare__half_convert_bytes(const void *data, size_t bytes, tare__text *file, t
 
 int tare__half_convert(const char *path, const char *out, tare__error *error)
 {
-    struct stat about;
     tare__half half = {.model = {.error = error, .path = path, .beside = true}};
     tare__text file = {0};
-    int fd, status = tare__input_file(path, &fd, error);
-    if (status)
-        return status;
-    void *data = fstat(fd, &about) == 0 && about.st_size > 0
-                     ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
-                     : MAP_FAILED;
-    close(fd);
-    if (data == MAP_FAILED)
-        return tare__fail(error, TARE_E_INPUT, "cannot read '%.200s'", path);
-    half.model.data = data;
-    half.model.bytes = (size_t)about.st_size;
-    status = convert(&half, &file);
-    munmap(data, half.model.bytes);
+    int status = tare__onnx_map(&half.model);
+    if (!status)
+        status = convert(&half, &file);
+    tare__onnx_unmap(&half.model);
     if (!status)
         status = write_file(out, &file, &half.out, error);
     tare__text_free(&half.out);

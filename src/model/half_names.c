@@ -111,20 +111,12 @@ static const char *const followed[] = {
     "Squeeze", "Sub",     "Tile",  "Unsqueeze", "Where",    "Xor",
 };
 
-static bool is_followed(tare__slice op)
-{
-    for (size_t i = 0; i < TARE__COUNT_OF(followed); i++)
-        if (tare__slice_is(op, followed[i]))
-            return true;
-    return false;
-}
-
 /* Computed from weights and shapes alone: the same in every run. */
 static bool is_fixed(const tare__onnx_node *node, const tare__slices *fixed)
 {
     if (tare__slice_is(node->op, "Shape") || tare__slice_is(node->op, "Size") || tare__slice_is(node->op, "Constant"))
         return true;
-    bool all = is_followed(node->op);
+    bool all = tare__slice_is_any(node->op, followed, TARE__COUNT_OF(followed));
     for (size_t i = 0; i < node->n_inputs && all; i++)
         all = !node->inputs[i].length || tare__half_has(fixed, node->inputs[i]);
     return all;

@@ -12,12 +12,8 @@ static bool passes_on(const tare__onnx_node *node, bool table)
     static const char *const ids[] = {"Cast",    "Identity", "Reshape",   "Unsqueeze",
                                       "Squeeze", "Flatten",  "Transpose", "Clip"};
     static const char *const tables[] = {"Cast", "Identity", "DequantizeLinear"};
-    const char *const *ops = table ? tables : ids;
-    size_t n = table ? TARE__COUNT_OF(tables) : TARE__COUNT_OF(ids);
-    for (size_t i = 0; i < n; i++)
-        if (tare__slice_is(node->op, ops[i]))
-            return true;
-    return false;
+    return table ? tare__slice_is_any(node->op, tables, TARE__COUNT_OF(tables))
+                 : tare__slice_is_any(node->op, ids, TARE__COUNT_OF(ids));
 }
 
 static int64_t rows_of(const tare__onnx_graph *graph, tare__slice table)

@@ -88,6 +88,9 @@ typedef struct tare__onnx {
 #define TARE__ONNX_DEPTH_MAX 64u
 
 /* ---- reading: 0 or a status with a sentence ------------------------------------------------------------------- */
+/* Maps the file at the model's path. */
+int tare__onnx_map(tare__onnx *model);
+void tare__onnx_unmap(tare__onnx *model); /* nothing if it is not mapped */
 int tare__onnx_read(tare__onnx *model);
 /* A graph in an attribute. */
 int tare__onnx_read_graph(tare__onnx *model, tare__slice message, tare__onnx_graph *graph);

@@ -1,8 +1,10 @@
 /* onnx_read: converts the messages of an ONNX file to graphs, nodes, tensors. Data of weights is skipped.
  * Owned by the calling thread.
  * Must not know what operators do. */
+#include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "onnx.h"
@@ -37,6 +39,34 @@ void *tare__onnx_grow(tare__onnx *model, void *array, size_t n, size_t bytes)
     return larger;
 }
 
+/* ---- the file ------------------------------------------------------------------------------------------------ */
+int tare__onnx_map(tare__onnx *model)
+{
+    struct stat about;
+    int fd, status = tare__input_file(model->path, &fd, model->error);
+    if (status)
+        return status;
+    bool known = fstat(fd, &about) == 0;
+    void *data = known && about.st_size > 0 ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                                            : MAP_FAILED;
+    int failure = errno;
+    close(fd);
+    if (known && about.st_size == 0)
+        return tare__fail(model->error, TARE_E_INPUT, "'%.200s' is not an ONNX model: it is empty", model->path);
+    if (data == MAP_FAILED)
+        return tare__fail(model->error, TARE_E_INPUT, "cannot read '%.200s': %s", model->path, strerror(failure));
+    model->data = data;
+    model->bytes = (size_t)about.st_size;
+    return 0;
+}
+
+void tare__onnx_unmap(tare__onnx *model)
+{
+    if (model->data)
+        munmap((void *)(uintptr_t)model->data, model->bytes);
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------ */
 /* Passes each field of a message to `read`. */
 static int read_message(tare__onnx *model, tare__slice message, read_part *read, void *into)
 {

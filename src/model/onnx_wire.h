@@ -81,6 +81,14 @@ static inline bool tare__slice_is(tare__slice slice, const char *text)
     return slice.length == length && (length == 0 || memcmp(slice.data, text, length) == 0);
 }
 
+static inline bool tare__slice_is_any(tare__slice slice, const char *const *texts, size_t n)
+{
+    size_t i = 0;
+    while (i < n && !tare__slice_is(slice, texts[i]))
+        i++;
+    return i < n;
+}
+
 static inline bool tare__slice_equal(tare__slice a, tare__slice b)
 {
     return a.length == b.length && (a.length == 0 || memcmp(a.data, b.data, a.length) == 0);

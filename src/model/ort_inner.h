@@ -32,7 +32,6 @@ typedef struct tare__measuring {
 
 /* A copy that lives as long as the measurements; NULL: out of memory. */
 const char *tare__measuring_text(tare__measuring *measuring, const char *text);
-void tare__measuring_note(tare__measuring *measuring, const char *format, ...) TARE__PRINTF(2, 3); /* each note once */
 
 /* Inputs of one configuration in a separate arena. 0; TARE_E_USAGE: this batch, or values of an input, are not
  * possible, with a message; else the error of a file. *batch becomes the samples per run; 0: unknown. */

@@ -292,6 +292,10 @@ static bool find_layers(const tare__model_report *report, const tare__profile *p
     return ok;
 }
 
+static const char *const too_many_operations =
+    "the operations of the timed layers add up to more than those of the model, and are not shown: this is a bug in "
+    "Tare";
+
 static int fill_layers(tare__measuring *measuring, const tare__model_report *report, const tare__profile *profile,
                        const tare__model_layer **found, bool *from_file, tare__runner_layer *layers)
 {
@@ -318,9 +322,8 @@ static int fill_layers(tare__measuring *measuring, const tare__model_report *rep
     if (!keep_below_whole(layers, profile->n_nodes, from_file, report)) {
         for (size_t i = 0; i < profile->n_nodes; i++)
             layers[i].counted = layers[i].counted && !layers[i].macs;
-        tare__measuring_note(measuring,
-                             "the operations of the timed layers add up to more than those of the model, and are "
-                             "not shown: this is a bug in Tare");
+        measuring->measured->notes = &too_many_operations;
+        measuring->measured->n_notes = 1;
     }
     return 0;
 }

@@ -25,27 +25,6 @@ const char *tare__measuring_text(tare__measuring *measuring, const char *text)
     return text ? tare__arena_copy(measuring->measured->arena, text, strlen(text)) : NULL;
 }
 
-void tare__measuring_note(tare__measuring *measuring, const char *format, ...)
-{
-    tare__model_measured *measured = measuring->measured;
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    for (size_t i = 0; i < measured->n_notes; i++)
-        if (strcmp(measured->notes[i], text) == 0)
-            return;
-    const char **notes = tare__arena_alloc(measured->arena, (measured->n_notes + 1) * sizeof *notes);
-    const char *copy = tare__measuring_text(measuring, text);
-    if (!notes || !copy)
-        return; /* one note less */
-    if (measured->n_notes)
-        memcpy(notes, measured->notes, measured->n_notes * sizeof *notes);
-    notes[measured->n_notes++] = copy;
-    measured->notes = notes;
-}
-
 /* ---- precision ------------------------------------------------------------------------------------------------ */
 static const char *const precision_names[][2] = {{"float32", "fp32"}, {"float16", "fp16"}, {"bfloat16", "bf16"},
                                                  {"float64", "fp64"}, {"int8", "int8"},    {"uint8", "int8"}};

@@ -38,10 +38,7 @@ static int64_t told_by(tare__walk *walk, const tare__onnx_node *node, const tare
 static bool keeps_shape(const tare__onnx_node *node)
 {
     static const char *const ops[] = {"Cast", "Identity", "QuantizeLinear", "DequantizeLinear"};
-    for (size_t i = 0; i < TARE__COUNT_OF(ops); i++)
-        if (node->n_outputs && tare__slice_is(node->op, ops[i]))
-            return true;
-    return false;
+    return node->n_outputs && tare__slice_is_any(node->op, ops, TARE__COUNT_OF(ops));
 }
 
 static void take_hint(tare__walk *walk, const tare__onnx_info *info, const tare__onnx_node *node,

@@ -101,41 +101,40 @@ static const char *uses_of(const tare__step *step)
     return "";
 }
 
-/* Initial states of recurrent layers are mostly zeros, and not trained. Longer ones are not read. */
-static bool is_zeros(const tare__onnx_tensor *tensor)
-{
-    tare__wire_numbers floats = tare__wire_numbers_of(tensor->message, 4, TARE__WIRE_FIXED32);
-    uint64_t bits = 0, n = 0;
-    if (tensor->external || tensor->elements == 0 || tensor->bytes > ZEROS_BYTES)
-        return false;
-    if (tensor->raw.data) {
-        while (n < tensor->raw.length && tensor->raw.data[n] == 0)
-            n++;
-        return n == tensor->raw.length;
-    }
-    while (bits == 0 && tare__wire_number(&floats, &bits))
-        n++;
-    return bits == 0 && n == tensor->elements;
-}
-
-/* One repeated number: a tensor filled by a program. Longer ones are not read. */
-static bool is_one_number(const tare__onnx_tensor *tensor)
+/* Whether all elements are the same number, and whether that is 0. Of long tensors they are not read. */
+static bool repeats(const tare__onnx_tensor *tensor, bool *zero)
 {
     tare__wire_numbers floats = tare__wire_numbers_of(tensor->message, 4, TARE__WIRE_FIXED32);
     uint64_t first = 0, bits, n = 0;
-    if (tensor->elements == 1)
-        return true;
     if (tensor->external || tensor->elements == 0 || tensor->bytes > ZEROS_BYTES)
         return false;
     if (tensor->raw.data) {
         size_t each = tensor->raw.length / (size_t)tensor->elements;
+        while (first < each && tensor->raw.data[first] == 0)
+            first++;
+        *zero = first == each;
         return each > 0 && memcmp(tensor->raw.data, tensor->raw.data + each, tensor->raw.length - each) == 0;
     }
     while (tare__wire_number(&floats, &bits) && (n == 0 || bits == first)) {
         first = bits;
         n++;
     }
+    *zero = first == 0;
     return n == tensor->elements;
+}
+
+/* Initial states of recurrent layers are mostly zeros, and not trained. */
+static bool is_zeros(const tare__onnx_tensor *tensor)
+{
+    bool zero;
+    return repeats(tensor, &zero) && zero;
+}
+
+/* A tensor filled by a program. */
+static bool is_one_number(const tare__onnx_tensor *tensor)
+{
+    bool zero;
+    return tensor->elements == 1 || repeats(tensor, &zero);
 }
 
 /* Names that torch's exporters generate for values that are not attributes of a module: the creating function, and a
@@ -150,10 +149,8 @@ static bool is_made_up(tare__slice name)
         length--;
     if (length < name.length && length > 0 && name.data[length - 1] == '_')
         length--;
-    for (size_t i = 0; i < TARE__COUNT_OF(makers); i++)
-        if (tare__slice_is((tare__slice){name.data, length}, makers[i]))
-            return true;
-    return name.length > 6 && memcmp(name.data, "onnx::", 6) == 0;
+    return tare__slice_is_any((tare__slice){name.data, length}, makers, TARE__COUNT_OF(makers)) ||
+           (name.length > 6 && memcmp(name.data, "onnx::", 6) == 0);
 }
 
 /* Operators whose inputs are often constants of the program rather than weights. */
@@ -161,10 +158,7 @@ static bool is_arithmetic(tare__slice op)
 {
     static const char *const all[] = {"Add", "Sub", "Mul", "Div", "Where", "Max", "Min", "Mod", "Sum",
                                       "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"};
-    for (size_t i = 0; i < TARE__COUNT_OF(all); i++)
-        if (tare__slice_is(op, all[i]))
-            return true;
-    return false;
+    return tare__slice_is_any(op, all, TARE__COUNT_OF(all));
 }
 
 /* Weights are floating point with at least one dimension; scalars and integers are part of the computation. */

@@ -18,6 +18,8 @@
 #define SPAN_MAX 8192u
 #define SPELL_MIN 64u   /* samples on the CPU of the program, … */
 #define SPELL_MAX 1024u
+#define SKIPPED_MAX 16u  /* samples */
+#define DEEP 512u       /* frames to be found one by one: the program would wait too long */
 #define CALM 64u        /* … longer if they are needed again this soon */
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -63,6 +65,7 @@ void tare__python_close(tare__python *python)
     free(python->states);
     tare__python_codes_free(&python->codes);
     free(python->threads);
+    free(python->joined);
     free(python->guesses);
     free(python->guessed.at);
     free(python->asked.at);
@@ -356,10 +359,20 @@ static bool changed(const tare__python *python)
     return false;
 }
 
+/* A stack had memory that the first read did not have: a frame outside of the data stack, a function that was new. */
+static bool searched(const tare__python *python)
+{
+    for (size_t i = 0; i < python->n_states; i++)
+        if (python->states[i]->waits)
+            return true;
+    return false;
+}
+
 /* A program that was caught in the middle of calls is read on its own CPU for some time. To read it again only where it
  * changed would not do: what it calls for longer would come out too large. */
 static void set_pace(tare__python *python)
 {
+    python->searches = searched(python) ? SPELL_MIN : python->searches ? python->searches - 1 : 0;
     if (python->unsteady) {
         python->unsteady--;
         python->calm = 0;
@@ -373,6 +386,14 @@ static void set_pace(tare__python *python)
     python->unsteady = python->spell;
 }
 
+static bool is_deep(const tare__python *python)
+{
+    for (size_t i = 0; i < python->n_states; i++)
+        if (python->states[i]->outside.n > DEEP)
+            return true;
+    return false;
+}
+
 typedef struct rounds {
     tare__python *python;
     bool all_there; /* on the CPU of the program */
@@ -380,7 +401,8 @@ typedef struct rounds {
     int failure;    /* errno */
 } rounds;
 
-/* Before Python 3.11, most frames are found one by one: then all rounds are made on the CPU of the program. */
+/* One read has all frames of most stacks. Where it does not (before Python 3.11, for generators, and for calls through
+ * C), all rounds are made on the CPU of the program: a second read at another time would prefer other stacks. */
 static void do_rounds(void *context)
 {
     rounds *rounds = context;
@@ -388,6 +410,7 @@ static void do_rounds(void *context)
     for (unsigned round = 0; round < ROUNDS_MAX && (!round || waits(python)); round++) {
         python->list_changed = false;
         errno = 0;
+        python->may_skip = !round && python->skipped < SKIPPED_MAX;
         if (!rounds->all_there && (python->unsteady || (round && changed(python))))
             python->cpu = tare__python_cpu_of(python);
         if (!do_round(python, rounds->all_there)) {
@@ -423,32 +446,106 @@ static void fill_current(const tare__python *python, const tare__python_state *s
     thread->code_end = thread->code + (uint64_t)place->code_bytes;
 }
 
-static bool fill_threads(tare__python *python)
+static tare__python_thread thread_of(const tare__python *python, const tare__python_state *state)
 {
+    const tare__python_interp *interp = &python->interps[state->interp];
+    bool done = state->progress == TARE__PYTHON_DONE, holds = interp->holder == state->address;
+    tare__python_thread thread = {
+        .ident = state->ident,
+        .tid = state->tid,
+        .main = state->tid == python->pid,
+        .has_gil = holds,
+        .in_gc = holds && interp->collecting,
+        .torn = !done,
+        .cut = done && state->depth > TARE__PYTHON_DEPTH_MAX,
+        .depth = done ? state->depth : 0,
+        .n = done ? state->n_shown : 0,
+        .frames = done ? state->shown : NULL,
+    };
+    if (done && state->evaluations)
+        fill_current(python, state, &thread);
+    return thread;
+}
+
+/* The frames of `outer` called those of `inner`, which becomes both; *used: frames of python->joined. */
+static void join(tare__python *python, tare__python_thread *inner, const tare__python_thread *outer, size_t *used)
+{
+    inner->has_gil = inner->has_gil || outer->has_gil;
+    inner->in_gc = inner->in_gc || outer->in_gc;
+    inner->torn = inner->torn || outer->torn;
+    inner->current = 0; /* evaluations are those of one interpreter */
+    inner->cut = inner->cut || outer->cut;
+    if (inner->torn) {
+        inner->n = inner->depth = 0;
+    } else if (!inner->n) {
+        inner->frames = outer->frames;
+        inner->n = outer->n;
+        inner->depth = outer->depth;
+    } else if (outer->n && inner->n + outer->n <= TARE__PYTHON_DEPTH_MAX) { /* else the outermost ones are missing */
+        tare__python_frame *both = python->joined + *used;
+        memcpy(both, inner->frames, inner->n * sizeof(*both));
+        memcpy(both + inner->n, outer->frames, outer->n * sizeof(*both));
+        inner->frames = both;
+        inner->n += outer->n;
+        inner->depth += outer->depth;
+        *used += inner->n;
+    }
+}
+
+/* Before 3.13, the first state of an interpreter belongs to the thread that created it, whichever runs it: which thread
+ * the older of two stacks is on is known, but not that of the newer one. */
+static bool can_join(const tare__python *python, const tare__python_thread *inner, const tare__python_thread *outer)
+{
+    return python->layout.minor >= 13 || !inner->n || !outer->n;
+}
+
+/* A thread that has entered several interpreters has a state in each: they are one thread. The newest interpreter is
+ * the first in the list, and was entered last. */
+static bool join_states(tare__python *python, uint32_t *n)
+{
+    uint32_t kept = 0;
+    size_t used = 0, frames = 0;
+    for (uint32_t i = 0; i < *n; i++)
+        frames += python->threads[i].n;
+    if (!tare__array_fit(&python->joined, &python->joined_room, python->n_interps * frames + 1,
+                         sizeof(*python->joined)))
+        return false;
+    for (uint32_t i = 0; i < *n; i++) {
+        tare__python_thread *thread = &python->threads[i];
+        uint32_t same = 0;
+        while (same < kept && (!thread->tid || python->threads[same].tid != thread->tid))
+            same++;
+        if (same < kept && can_join(python, &python->threads[same], thread)) {
+            join(python, &python->threads[same], thread, &used);
+            continue;
+        }
+        if (same < kept) {
+            tare__python_thread *newer = &python->threads[same];
+            newer->ident = (uintptr_t)newer->frames; /* as unique as the state */
+            newer->tid = 0;
+            newer->main = false;
+        }
+        python->threads[kept++] = *thread;
+    }
+    *n = kept;
+    return true;
+}
+
+static bool fill_threads(tare__python *python, uint32_t *n)
+{
+    const tare__python_layout *layout = &python->layout;
+    *n = 0;
     if (!tare__array_fit(&python->threads, &python->threads_room, python->n_states + 1, sizeof(*python->threads)))
         return false;
     for (size_t i = 0; i < python->n_states; i++) {
         const tare__python_state *state = python->states[i];
-        const tare__python_interp *interp = &python->interps[state->interp];
-        bool done = state->progress == TARE__PYTHON_DONE, holds = interp->holder == state->address;
-        python->threads[i] = (tare__python_thread){
-            .ident = state->ident,
-            .tid = state->tid,
-            .main = state->tid == python->pid,
-            .has_gil = holds,
-            .in_gc = holds && interp->collecting,
-            .torn = !done,
-            .cut = done && state->depth > TARE__PYTHON_DEPTH_MAX,
-            .depth = done ? state->depth : 0,
-            .n = done ? state->n_shown : 0,
-            .frames = done ? state->shown : NULL,
-        };
-        if (done && state->evaluations)
-            fill_current(python, state, &python->threads[i]);
+        if (layout->state_native != TARE__PYTHON_NO && state->native == 0 && state->depth == 0)
+            continue; /* its thread does not exist yet */
+        python->threads[(*n)++] = thread_of(python, state);
         python->cost.samples++;
-        python->cost.torn += !done;
+        python->cost.torn += state->progress != TARE__PYTHON_DONE;
     }
-    return true;
+    return python->n_interps < 2 || join_states(python, n);
 }
 
 static int fail_sample(const tare__python *python, int failure, tare__error *error)
@@ -458,6 +555,8 @@ static int fail_sample(const tare__python *python, int failure, tare__error *err
                           (int)python->pid);
     if (failure == ENOMEM)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
+    if (failure == EAGAIN)
+        return tare__fail(error, TARE_E_BUSY, "process %d did not give up its CPU in time", (int)python->pid);
     return tare__fail(error, TARE_E_SYSTEM, "process %d has ended or runs another program", (int)python->pid);
 }
 
@@ -474,8 +573,9 @@ int32_t tare__python_line_at(const tare__python *python, const tare__python_thre
 }
 
 /* `tid` 0: all threads. */
-static int take_sample(tare__python *python, pid_t tid, tare__error *error)
+static int take_sample(tare__python *python, pid_t tid, uint32_t *n, tare__error *error)
 {
+    *n = 0;
     python->sample++;
     python->loaded = false;
     for (size_t i = 0; i < python->n_states; i++) {
@@ -484,11 +584,16 @@ static int take_sample(tare__python *python, pid_t tid, tare__error *error)
         python->states[i]->waits = python->states[i]->changes = 0;
     }
     rounds rounds = {.python = python, .all_there = true};
-    int cpu = python->unsteady && python->layout.minor < 11 ? tare__python_cpu_of(python) : -1;
-    if (cpu < 0 || !tare__python_cpu_run(python, cpu, do_rounds, &rounds)) {
+    bool all_there = python->unsteady && (python->layout.minor < 11 || python->searches) && !is_deep(python);
+    int cpu = all_there ? tare__python_cpu_of(python) : -1;
+    int status = cpu < 0 ? TARE_E_SYSTEM : tare__python_cpu_run(python, cpu, do_rounds, &rounds);
+    if (status == TARE_E_BUSY && python->skipped < SKIPPED_MAX)
+        rounds.failure = EAGAIN;
+    else if (status != 0) {
         rounds.all_there = false;
         do_rounds(&rounds);
     }
+    python->skipped = rounds.failure == EAGAIN ? python->skipped + 1 : 0;
     if (rounds.failure)
         return fail_sample(python, rounds.failure, error);
     set_pace(python);
@@ -497,7 +602,7 @@ static int take_sample(tare__python *python, pid_t tid, tare__error *error)
         odd = odd || python->states[i]->progress != TARE__PYTHON_DONE;
     if (odd && !tare__python_alive(python))
         return fail_sample(python, ESRCH, error);
-    if (!fill_threads(python))
+    if (!fill_threads(python, n))
         return fail_sample(python, ENOMEM, error);
     tare__python_guess_next(python);
     return 0;
@@ -505,9 +610,8 @@ static int take_sample(tare__python *python, pid_t tid, tare__error *error)
 
 int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error)
 {
-    int status = take_sample(python, 0, error);
+    int status = take_sample(python, 0, n, error);
     *threads = status ? NULL : python->threads;
-    *n = status ? 0 : (uint32_t)python->n_states;
     return status;
 }
 
@@ -519,8 +623,9 @@ int tare__python_sample_thread(tare__python *python, pid_t tid, const tare__pyth
         at++;
     if (at == python->n_states)
         return 0;
-    int status = take_sample(python, tid, error);
-    for (size_t i = 0; !status && i < python->n_states; i++)
+    uint32_t n;
+    int status = take_sample(python, tid, &n, error);
+    for (uint32_t i = 0; !status && i < n; i++)
         if (python->threads[i].tid == tid)
             *thread = &python->threads[i];
     return status;

@@ -17,7 +17,7 @@
 typedef struct tare__python tare__python;
 
 /* 0; TARE_E_BUSY while the process may still become a Python process (it has not loaded or initialized an interpreter
- * yet): try again later; TARE_E_INPUT: not Python, or a version that is not known; TARE_E_PERMISSION;
+ * yet): try again later; TARE_E_INPUT: not Python; TARE_E_VERSION: a Python that is not supported; TARE_E_PERMISSION;
  * TARE_E_SYSTEM: gone; with a message for the user in `error`. */
 int tare__python_open(pid_t pid, tare__python **python, tare__error *error);
 void tare__python_close(tare__python *python); /* NULL is allowed */
@@ -56,8 +56,8 @@ typedef struct tare__python_thread {
     uint64_t code, code_end, instruction; /* addresses of its bytecode, and of what it runs */
 } tare__python_thread;
 
-/* All threads of all interpreters of the process. 0; TARE_E_SYSTEM: it is gone or has become another program (exec):
- * close it; TARE_E_PERMISSION. */
+/* All threads of the process, each with its frames in all interpreters. 0; TARE_E_BUSY: not now, skip this sample;
+ * TARE_E_SYSTEM: it is gone or has become another program (exec): close it; TARE_E_PERMISSION. */
 int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error);
 
 /* From now on, `evaluations` and what follows are set. */

@@ -20,7 +20,9 @@
 
 #define STACK_BYTES (64u << 10)
 #define PATIENCE_NS 20000000l /* a real-time program may leave the CPU to nobody */
-#define SLICE_NS 100000u      /* the shortest there is: the kernel lets such a thread run at once (Linux 6.12) */
+#define SLICE_NS 100000u      /* the shortest there is: Linux 6.12 lets such a thread run almost at once */
+#define LATE_NS 60000u        /* the scheduler may have waited for a system call of the program: see below */
+#define BARRED 1000u          /* samples until it is tried again */
 #define STAT_CPU 39           /* field of /proc/PID/task/TID/stat */
 
 enum { IDLE, POSTED, READING, DONE, END };
@@ -34,6 +36,8 @@ static struct {
     _Atomic uint32_t state;
     void (*function)(void *context); /* the request */
     void *context;
+    uint64_t posted_ns;
+    bool late; /* not called */
 } reader = {.mutex = PTHREAD_MUTEX_INITIALIZER, .cpu = -1};
 
 static void set_state(uint32_t state)
@@ -48,8 +52,13 @@ static void wait_while(uint32_t state, const struct timespec *at_most)
 }
 
 /* ---- the reading thread ---------------------------------------------------------------------- */
-static void ask_for_short_slices(void)
+/* A program must be interrupted at any point, not where the scheduler prefers to, which is at its system calls: they
+ * would come out too large. Real-time threads interrupt at once; others, with a short slice, mostly. */
+static void get_served_first(void)
 {
+    struct sched_param lowest = {.sched_priority = 1};
+    if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest) == 0)
+        return;
     struct {
         uint32_t size, policy;
         uint64_t flags;
@@ -64,7 +73,7 @@ static void *read_requests(void *context)
 {
     (void)context;
     prctl(PR_SET_NAME, "tare reader", 0ul, 0ul, 0ul);
-    ask_for_short_slices();
+    get_served_first();
     for (;;) {
         uint32_t state = atomic_load(&reader.state), posted = POSTED;
         if (state == END)
@@ -73,7 +82,9 @@ static void *read_requests(void *context)
             wait_while(state, NULL);
             continue;
         }
-        reader.function(reader.context);
+        reader.late = tare__monotonic_ns() - reader.posted_ns > LATE_NS;
+        if (!reader.late)
+            reader.function(reader.context);
         set_state(DONE);
     }
 }
@@ -98,44 +109,60 @@ static bool start_thread(void)
 
 static bool move_thread(int cpu)
 {
+    if (reader.cpu == cpu)
+        return true;
     cpu_set_t *set = CPU_ALLOC((size_t)cpu + 1);
     size_t bytes = CPU_ALLOC_SIZE((size_t)cpu + 1);
-    bool moved = reader.cpu == cpu;
-    if (set && !moved) {
-        CPU_ZERO_S(bytes, set);
-        CPU_SET_S((size_t)cpu, bytes, set);
-        moved = pthread_setaffinity_np(reader.thread, bytes, set) == 0; /* not to a CPU of another cpuset */
-        reader.cpu = moved ? cpu : -1;
-    }
+    if (!set)
+        return false;
+    CPU_ZERO_S(bytes, set);
+    CPU_SET_S((size_t)cpu, bytes, set);
+    bool moved = pthread_setaffinity_np(reader.thread, bytes, set) == 0; /* not to a CPU of another cpuset */
+    reader.cpu = moved ? cpu : -1;
     CPU_FREE(set);
     return moved;
 }
 
+/* Away from a CPU that it may never get. */
+static void free_thread(void)
+{
+    cpu_set_t set;
+    memset(&set, 0xff, sizeof(set));
+    pthread_setaffinity_np(reader.thread, sizeof(set), &set);
+    reader.cpu = -1;
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
-static bool request(void (*function)(void *context), void *context)
+static int request(void (*function)(void *context), void *context)
 {
     const struct timespec patience = {0, PATIENCE_NS};
     reader.function = function;
     reader.context = context;
+    reader.posted_ns = tare__monotonic_ns();
     set_state(POSTED);
     wait_while(POSTED, &patience);
     uint32_t posted = POSTED;
     if (atomic_compare_exchange_strong(&reader.state, &posted, IDLE))
-        return false;
+        return TARE_E_SYSTEM;
     while (atomic_load(&reader.state) != DONE)
         wait_while(READING, NULL);
     atomic_store(&reader.state, IDLE);
-    return true;
+    return reader.late ? TARE_E_BUSY : 0;
 }
 
-bool tare__python_cpu_run(tare__python *python, int cpu, void (*function)(void *context), void *context)
+int tare__python_cpu_run(tare__python *python, int cpu, void (*function)(void *context), void *context)
 {
     pthread_mutex_lock(&reader.mutex);
     reader.users += !python->uses_reader;
     python->uses_reader = true;
-    bool done = start_thread() && move_thread(cpu) && request(function, context);
+    int status = start_thread() && move_thread(cpu) ? request(function, context) : TARE_E_SYSTEM;
+    if (status == TARE_E_SYSTEM) {
+        python->barred = python->sample + BARRED;
+        if (reader.started)
+            free_thread();
+    }
     pthread_mutex_unlock(&reader.mutex);
-    return done;
+    return status;
 }
 
 void tare__python_cpu_close(tare__python *python)
@@ -144,6 +171,7 @@ void tare__python_cpu_close(tare__python *python)
         return;
     pthread_mutex_lock(&reader.mutex);
     if (--reader.users == 0 && reader.started) {
+        free_thread();
         set_state(END);
         pthread_join(reader.thread, NULL);
         reader.started = false;
@@ -167,6 +195,8 @@ static int cpu_of(const tare__python *python, pid_t tid)
 /* The thread that holds an interpreter's lock runs Python code; without one, none does. */
 int tare__python_cpu_of(tare__python *python)
 {
+    if (python->sample < python->barred)
+        return -1;
     for (uint32_t i = 0; i < python->n_interps; i++) {
         uint64_t holder = tare__python_holder_now(python, &python->interps[i]);
         for (size_t k = 0; holder && k < python->n_states; k++)

@@ -234,7 +234,7 @@ static int old_layout(tare__python *python, uint32_t minor, tare__error *error)
 {
     const tare__python_layout *layout = tare__python_layout_of(minor);
     if (!layout)
-        return tare__fail(error, TARE_E_INPUT, "process %d: stacks of Python %s are not supported (3.9 to 3.14 are)",
+        return tare__fail(error, TARE_E_VERSION, "process %d: stacks of Python %s are not supported (3.9 to 3.14 are)",
                           (int)python->pid, python->version[0] ? python->version : "of an unknown version");
     python->layout = *layout;
     return 0;
@@ -286,7 +286,7 @@ static int fail_to_read(pid_t pid, int failure, tare__error *error)
     if (failure == EACCES || failure == EPERM)
         return tare__fail(error, TARE_E_PERMISSION,
                           "cannot read the memory of process %d: permission denied; run as its user (with "
-                          "kernel.yama.ptrace_scope=0) or as root", (int)pid);
+                          "kernel.yama.ptrace_scope=0), or as root (in a container with CAP_SYS_PTRACE)", (int)pid);
     if (failure == ENOMEM)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
     if (failure == EFAULT || failure == EIO) /* exec since its maps were read */
@@ -294,12 +294,39 @@ static int fail_to_read(pid_t pid, int failure, tare__error *error)
     return tare__fail(error, TARE_E_SYSTEM, "process %d has ended", (int)pid);
 }
 
+/* Interpreters without _PyRuntime: PyPy, and CPython before 3.7. */
+static bool is_other_python(const char *name, char *what, size_t room)
+{
+    unsigned major, minor;
+    name += strncmp(name, "lib", 3) == 0 ? 3 : 0;
+    if (strncmp(name, "pypy", 4) == 0) {
+        snprintf(what, room, "PyPy");
+        return true;
+    }
+    if (sscanf(name, "python%1u.%2u", &major, &minor) != 2 || major > 3 || (major == 3 && minor >= 7))
+        return false;
+    snprintf(what, room, "Python %u.%u", major, minor);
+    return true;
+}
+
+static int fail_without(pid_t pid, const tare__python_map *maps, size_t n, tare__error *error)
+{
+    char what[32];
+    for (size_t i = 0; i < n; i++)
+        if (is_object(&maps[i]) && is_other_python(base_name(maps[i].path), what, sizeof(what)))
+            return tare__fail(error, TARE_E_VERSION,
+                              "process %d: stacks of %s are not supported (those of CPython 3.9 to 3.14 are)", (int)pid,
+                              what);
+    return tare__fail(error, TARE_E_INPUT, "process %d is not a Python process: no object in it has _PyRuntime",
+                      (int)pid);
+}
+
 static int search_maps(tare__python *python, const tare__python_map *maps, size_t n, tare__error *error)
 {
     tare__python_map object;
     char byte;
-    if (!n) /* a process that has ended, or a kernel thread */
-        return fail_to_read(python->pid, ESRCH, error);
+    if (!n)
+        return tare__fail(error, TARE_E_SYSTEM, "process %d has ended, or is a kernel thread", (int)python->pid);
     if (search(python, maps, n, true, &object) || search(python, maps, n, false, &object)) {
         snprintf(python->object, sizeof(python->object), "%s", object.path);
         return find_layout(python, maps, n, &object, error);
@@ -308,8 +335,7 @@ static int search_maps(tare__python *python, const tare__python_map *maps, size_
         return fail_to_read(python->pid, errno, error);
     if (!is_loaded(maps, n) && strncmp(base_name(maps[0].path), "python", 6) == 0)
         return tare__fail(error, TARE_E_BUSY, "process %d has not loaded Python yet", (int)python->pid);
-    return tare__fail(error, TARE_E_INPUT, "process %d is not a Python process: no object in it has _PyRuntime",
-                      (int)python->pid);
+    return fail_without(python->pid, maps, n, error);
 }
 
 int tare__python_find(tare__python *python, tare__error *error)

@@ -207,6 +207,8 @@ struct tare__python {
     tare__python_codes codes;
     tare__python_thread *threads;
     size_t threads_room;
+    tare__python_frame *joined; /* stacks of threads that have entered several interpreters */
+    size_t joined_room;
     tare__python_cost cost;
     uint32_t sample, round;   /* numbers, from 1 */
     uint32_t at_runtime, at_gil;
@@ -218,9 +220,14 @@ struct tare__python {
     tare__python_addresses asked, fresh;
     int cpu;                  /* where the next planned read is made; -1: anywhere */
     bool uses_reader;         /* of python_cpu.c */
+    uint32_t barred;          /* until this sample: it did not work */
+    bool may_skip;            /* this sample, when its CPU comes late */
+    uint32_t skipped;         /* in a row */
     uint32_t unsteady;        /* samples that are read where the program runs */
+    uint32_t searches;        /* samples in which one read may not do */
     uint32_t spell, calm;     /* how many come next; samples since the last ones */
     int32_t tid_offset;       /* of the thread id in struct pthread; -1: not known yet, -2: unknown */
+    unsigned tid_tries;
     /* The planned read. */
     struct iovec vectors[TARE__PYTHON_VECTORS_MAX + 24];
     uint32_t n_vectors;
@@ -262,8 +269,9 @@ bool tare__python_alive(const tare__python *python); /* it still runs the progra
 /* ---- python_cpu.c ---------------------------------------------------------------------------- */
 /* The CPU that runs Python code of the process; -1: none does, or it is not known. */
 int tare__python_cpu_of(tare__python *python);
-/* Calls the function on this CPU. False: not there (no thread, another cpuset, the CPU is not given away). */
-bool tare__python_cpu_run(tare__python *python, int cpu, void (*function)(void *context), void *context);
+/* Calls the function on this CPU. 0; TARE_E_BUSY: it was not called, since the CPU came late; TARE_E_SYSTEM: it cannot
+ * be called there (no thread, another cpuset, the CPU is not given away). */
+int tare__python_cpu_run(tare__python *python, int cpu, void (*function)(void *context), void *context);
 void tare__python_cpu_close(tare__python *python);
 /* The thread state that holds the lock; 0: none. */
 uint64_t tare__python_holder_now(tare__python *python, const tare__python_interp *interp);

@@ -76,7 +76,12 @@ bool tare__python_plan_read(tare__python *python)
     }
     planned_read read = {.python = python};
     python->cost.calls++;
-    if (python->cpu < 0 || !tare__python_cpu_run(python, python->cpu, read_planned, &read)) {
+    int status = python->cpu < 0 ? TARE_E_SYSTEM : tare__python_cpu_run(python, python->cpu, read_planned, &read);
+    if (status == TARE_E_BUSY && python->may_skip) {
+        errno = EAGAIN;
+        return false;
+    }
+    if (status != 0) {
         python->cpu = -1;
         read_planned(&read);
     }

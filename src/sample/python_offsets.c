@@ -202,7 +202,7 @@ int tare__python_layout_read(const unsigned char *offsets, tare__python_layout *
     uint64_t hex = number_at(offsets, 1), free_threaded = number_at(offsets, 2);
     uint32_t minor = hex >> 16 & 0xff;
     if (hex >> 24 != 3 || (minor != 13 && minor != 14))
-        return tare__fail(error, TARE_E_INPUT, "stacks of Python %u.%u are not supported (3.9 to 3.14 are)",
+        return tare__fail(error, TARE_E_VERSION, "stacks of Python %u.%u are not supported (3.9 to 3.14 are)",
                           (unsigned)(hex >> 24 & 0xff), (unsigned)minor);
     uint32_t at[PLACES];
     *layout = (tare__python_layout){.minor = minor, .free_threaded = free_threaded != 0};

@@ -14,6 +14,7 @@
 
 #define GLIBC_TID_OFFSET 720 /* of `tid` in struct pthread, on x86-64 and aarch64 */
 #define TID_SEARCH_BYTES 2048
+#define TID_TRIES 5u
 #define TID_THREADS 8u /* of which the place of the thread id is checked */
 
 /* ---- thread ids ------------------------------------------------------------------------------ */
@@ -78,6 +79,22 @@ static bool is_task(const tare__python *python, pid_t tid)
     return tid > 0 && access(path, F_OK) == 0;
 }
 
+/* A state is made by the thread that starts another one, and has its ident until the new one runs. */
+static bool is_starting(const tare__python *python, size_t i)
+{
+    for (size_t k = 0; k < python->n_states && k < TID_THREADS; k++)
+        if (k != i && python->states[k]->ident == python->states[i]->ident)
+            return k > i; /* the newest state is the first */
+    return false;
+}
+
+/* Each thread has its own. */
+static bool other_is(tare__python *python, size_t k, uint64_t offset, int32_t tid)
+{
+    int32_t other;
+    return tare__python_read(python, python->states[k]->ident + offset, &other, sizeof(other)) && other == tid;
+}
+
 /* Before 3.11 there is only the pthread_t, the address of a struct that has the thread id. Whether `offset` is its
  * place: every thread has the id of a task there, and one is the main thread. */
 static bool is_tid_offset(tare__python *python, uint64_t offset)
@@ -85,22 +102,22 @@ static bool is_tid_offset(tare__python *python, uint64_t offset)
     bool main = false;
     for (size_t i = 0; i < python->n_states && i < TID_THREADS; i++) {
         int32_t tid;
+        if (is_starting(python, i))
+            continue;
         if (!tare__python_read(python, python->states[i]->ident + offset, &tid, sizeof(tid)) ||
             !is_task(python, outer_tid(python, tid)))
             return false;
         main = main || tid == python->own_pid;
-        for (size_t k = 0; k < i; k++) {
-            int32_t other; /* each has its own */
-            if (tare__python_read(python, python->states[k]->ident + offset, &other, sizeof(other)) && other == tid)
+        for (size_t k = 0; k < i; k++)
+            if (!is_starting(python, k) && other_is(python, k, offset, tid))
                 return false;
-        }
     }
     return main || python->n_states > TID_THREADS;
 }
 
 static void find_tid_offset(tare__python *python)
 {
-    python->tid_offset = -2;
+    python->tid_offset = ++python->tid_tries < TID_TRIES ? -1 : -2; /* a thread can end meanwhile */
     if (is_tid_offset(python, GLIBC_TID_OFFSET)) {
         python->tid_offset = GLIBC_TID_OFFSET;
         return;

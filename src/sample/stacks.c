@@ -126,11 +126,10 @@ void tare__stack_sampler_watch(tare__stack_sampler *sampler, const tare__stack_t
     sampler->process_count = kept;
 }
 
-static void note_problem(tare__stack_sampler *sampler, const sampled_process *process, const char *why)
+static void note_problem(tare__stack_sampler *sampler, const char *why)
 {
     if (sampler->problem_count++ < PROBLEMS_MAX)
-        tare__text_format(&sampler->problems, "Python stacks of process %d could not be read: %s\n", (int)process->pid,
-                          why);
+        tare__text_format(&sampler->problems, "%s\n", why);
 }
 
 static void try_again(sampled_process *process, uint64_t now_ns, uint64_t least_ns, uint64_t most_ns)
@@ -166,7 +165,7 @@ bool tare__sampler_open(tare__stack_sampler *sampler, sampled_process *process, 
     if (status != TARE_E_INPUT && status != TARE_E_SYSTEM && !process->counted) {
         process->counted = true;
         sampler->counts.unread++;
-        note_problem(sampler, process, error.text);
+        note_problem(sampler, error.text);
     }
     try_again(process, now_ns, LATER_NS, LATER_MAX_NS);
     return false;
@@ -190,8 +189,8 @@ static sampled_thread *find_thread(const tare__stack_sampler *sampler, sampled_p
 static size_t name_thread(const sampled_process *process, const tare__python_thread *read, char out[64])
 {
     char path[64], own[64] = "", process_name[64] = "";
-    if (read->main)
-        return (size_t)snprintf(out, 64, "MainThread");
+    if (read->main || !read->tid) /* unknown: a state of a sub-interpreter before 3.13 */
+        return (size_t)snprintf(out, 64, "%s", read->main ? "MainThread" : "unknown thread");
     snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)process->pid, (int)read->tid);
     tare__sample_read("", path, own, sizeof own);
     snprintf(path, sizeof path, "/proc/%d/comm", (int)process->pid);
@@ -309,12 +308,21 @@ static uint64_t since(uint64_t now, uint64_t before, uint64_t most)
     return passed < most ? passed : most;
 }
 
+/* The kernel counts CPU time at clock ticks, and a wait for a CPU when it is over: at high rates that is later than the
+ * samples to which the time belongs. So a sample can have more than its wall time, but all of them together do not. */
+static uint64_t count_time(sampled_thread *thread, uint64_t now, uint64_t before)
+{
+    uint64_t counted = since(now, thread->known ? before : 0, thread->room_ns);
+    thread->room_ns -= counted;
+    return counted;
+}
+
 static void fill_times(sampled_thread *thread, const tare__thread_now *now, tare__stack_sample *sample)
 {
+    thread->room_ns += sample->wall_ns;
     if (now->known) {
-        sample->cpu_ns = since(now->cpu_ns, thread->known ? thread->cpu_ns : 0, sample->wall_ns);
-        sample->queue_ns = since(now->queue_ns, thread->known ? thread->queue_ns : 0,
-                                 sample->wall_ns - sample->cpu_ns);
+        sample->cpu_ns = count_time(thread, now->cpu_ns, thread->cpu_ns);
+        sample->queue_ns = count_time(thread, now->queue_ns, thread->queue_ns);
     }
     thread->known = now->known;
     thread->cpu_ns = now->cpu_ns;
@@ -370,17 +378,19 @@ static void take_thread(tare__stack_sampler *sampler, sampled_process *process, 
     tare__sampler_add(sampler, thread, &now, &sample, now_ns);
 }
 
-/* False: the process has ended, or runs another program. */
-static bool take_python(tare__stack_sampler *sampler, sampled_process *process, const tare__stack_sample *begun)
+/* TARE_E_BUSY: the next sample stands for this one's time, too. Another one: it has ended, or runs another program. */
+static int take_python(tare__stack_sampler *sampler, sampled_process *process, const tare__stack_sample *begun,
+                       uint64_t now_ns)
 {
     const tare__python_thread *threads = NULL;
     uint32_t n = 0;
     tare__error error = {""};
-    if (tare__python_sample(process->python, &threads, &n, &error) != 0)
-        return false;
-    for (uint32_t t = 0; t < n; t++)
+    int status = tare__python_sample(process->python, &threads, &n, &error);
+    if (!status)
+        process->seen_ns = now_ns;
+    for (uint32_t t = 0; t < n && !status; t++)
         take_thread(sampler, process, &threads[t], t, begun);
-    return true;
+    return status;
 }
 
 void tare__stack_sampler_pass(tare__stack_sampler *sampler, uint64_t ticks, uint64_t now_ns, uint64_t interval_ns)
@@ -393,8 +403,11 @@ void tare__stack_sampler_pass(tare__stack_sampler *sampler, uint64_t ticks, uint
         if (!python && !sampler->native)
             continue;
         tare__stack_sample begun = {.ticks = ticks, .wall_ns = since(now_ns, process->seen_ns, interval_ns)};
+        int status = python ? take_python(sampler, process, &begun, now_ns) : 0;
+        if (status == TARE_E_BUSY)
+            continue;
         process->seen_ns = now_ns;
-        if (python && !take_python(sampler, process, &begun)) {
+        if (status) {
             tare__sampler_let_go(process);
             process->try_ns = now_ns; /* exec: it may be Python again */
             continue;

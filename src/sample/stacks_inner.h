@@ -23,6 +23,7 @@ typedef struct sampled_thread {
     uint32_t blocked; /* its stack while it waits; 0: not known */
     uint32_t rests;  /* passes in which it had not run */
     uint64_t seen_ns, cpu_ns, queue_ns, events_cpu_ns;
+    uint64_t room_ns; /* wall time of its samples that no counter has explained yet */
     tare__thread_reader *reader; /* NULL: its tid is unknown */
 } sampled_thread;
 

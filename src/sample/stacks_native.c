@@ -171,19 +171,19 @@ typedef struct draining {
     bool drop;
 } draining;
 
-/* The Python stack at once, before anything that takes time: NULL: none. */
-static const tare__python_thread *read_python(const draining *from, sampled_process *process, pid_t tid)
+/* The Python stack at once, before anything that takes time: *read NULL: none. False: it could not be read in time. */
+static bool read_python(const draining *from, sampled_process *process, pid_t tid, const tare__python_thread **read)
 {
-    const tare__python_thread *read = NULL;
     tare__error error = {""};
+    *read = NULL;
     if (!tare__sampler_open(from->sampler, process, from->now_ns))
-        return NULL;
-    if (tare__python_sample_thread(process->python, tid, &read, &error) != 0) {
+        return true;
+    int status = tare__python_sample_thread(process->python, tid, read, &error);
+    if (status && status != TARE_E_BUSY) {
         tare__sampler_let_go(process);
         process->try_ns = from->now_ns;
-        return NULL;
     }
-    return read;
+    return status != TARE_E_BUSY;
 }
 
 static void take_event(void *context, const tare__native_sample *event)
@@ -194,7 +194,9 @@ static void take_event(void *context, const tare__native_sample *event)
     sampler->counts.lost += from->drop;
     if (!process)
         return;
-    const tare__python_thread *read = read_python(from, process, event->tid);
+    const tare__python_thread *read;
+    if (!read_python(from, process, event->tid, &read))
+        return; /* the next sample stands for this one's time, too */
     const tare__python_thread known = {.tid = event->tid, .main = event->tid == event->pid};
     sampled_thread *thread = tare__sampler_thread(sampler, process, read ? read : &known, 0);
     tare__thread_now now = {0};

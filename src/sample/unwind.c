@@ -1,11 +1,13 @@
 /* unwind: walks a stack, from the copies of registers and stack, frame by frame.
  * One thread owns the tables and the processes.
- * Must not read the memory of the process, except ELF headers, the vdso, and tables of files that are gone. */
+ * Must not read the memory of the process, except ELF headers, code of the vdso, and tables of files that are gone. */
 #define _GNU_SOURCE
 #include "unwind.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <time.h>
 
 #include "unwind_inner.h"
 
@@ -41,16 +43,24 @@ void tare__unwind_process_changed(tare__unwind_process *process)
     process->changed = true;
 }
 
+static uint64_t own_cpu_ns(void)
+{
+    struct timespec now;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0
+               ? (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec
+               : 0;
+}
+
 static void read_maps(tare__unwind_process *process)
 {
-    uint64_t before = tare__monotonic_ns();
+    uint64_t before = own_cpu_ns(); /* not the time that passed: on a busy machine that is mostly waiting */
     if (tare__unwind_maps_read(process->pid, &process->maps) == 1) {
         memset(process->cache, 0, sizeof(process->cache));
         tare__unwind_table_close(&process->vdso);
         process->vdso_opened = process->vdso_usable = false;
     }
     process->read_ns = tare__monotonic_ns();
-    process->cost_ns = process->read_ns - before;
+    process->cost_ns = own_cpu_ns() - before;
     process->changed = false;
 }
 
@@ -101,6 +111,19 @@ static void find_in_object(tare__unwind *unwind, const tare__unwind_mapping *map
     }
 }
 
+/* mov x8, #__NR_rt_sigreturn; svc #0: at the address, or behind it if that is of a caller. Of x86-64 the C library has
+ * tables for this. */
+static bool is_sigreturn(const tare__unwind_process *process, uint64_t address)
+{
+    static const uint32_t code[2] = {0xd2801168, 0xd4000001};
+    uint32_t found[2];
+    uint64_t at = (address + 3) & ~UINT64_C(3);
+    struct iovec local = {found, sizeof(found)}, remote = {(void *)(uintptr_t)at, sizeof(found)};
+    return process->unwind->cpu->machine == EM_AARCH64 &&
+           process_vm_readv(process->pid, &local, 1, &remote, 1, 0) == sizeof(found) &&
+           memcmp(found, code, sizeof(code)) == 0;
+}
+
 static const tare__unwind_known *find(tare__unwind_process *process, uint64_t address)
 {
     tare__unwind_known *known =
@@ -111,15 +134,14 @@ static const tare__unwind_known *find(tare__unwind_process *process, uint64_t ad
     if (!mapping && address && refresh(process, MISS_NS))
         mapping = tare__unwind_maps_find(&process->maps, address);
     *known = (tare__unwind_known){.address = mapping ? address : 0}; /* what is not mapped may be in a moment */
-    if (!mapping)
-        return known;
-    if (!mapping->opened)
+    if (mapping && !mapping->opened)
         tare__unwind_mapping_open(process->unwind, process->pid, mapping);
-    if (mapping->vdso)
+    if (mapping && mapping->vdso)
         find_in_vdso(process, mapping, known);
-    else
+    else if (mapping)
         find_in_object(process->unwind, mapping, known);
     known->damaged = known->damaged && !known->rule;
+    known->sigreturn = !known->rule && !known->object && is_sigreturn(process, address);
     return known;
 }
 
@@ -147,6 +169,19 @@ static bool by_frame_pointer(tare__unwind_process *process, const tare__unwind_m
     regs->value[cpu->fp] = saved;
     regs->value[cpu->ip] = ip;
     regs->known = UINT64_C(1) << cpu->sp | UINT64_C(1) << cpu->fp | UINT64_C(1) << cpu->ip;
+    return true;
+}
+
+/* The registers of a thread of aarch64 when a signal interrupted it: in the struct rt_sigframe at the stack pointer. */
+static bool by_signal_frame(const tare__unwind_cpu *cpu, const tare__unwind_memory *memory, tare__unwind_regs *regs,
+                            uint64_t *cfa)
+{
+    uint64_t at = regs->value[cpu->sp] + 128 + 176 + 8; /* siginfo, ucontext before uc_mcontext, fault_address */
+    for (unsigned reg = 0; reg <= 32; reg++)            /* x0 to x30, sp, pc */
+        if (!tare__unwind_word(memory, at + 8 * reg, &regs->value[reg]))
+            return false;
+    regs->known = (UINT64_C(1) << 33) - 1;
+    *cfa = regs->value[cpu->sp];
     return true;
 }
 
@@ -180,8 +215,10 @@ size_t tare__unwind_stack(tare__unwind_process *process, const tare__unwind_regs
         *frame = (tare__unwind_frame){.ip = now.value[cpu->ip], .object = known.object, .offset = known.offset};
         n++;
         before = now;
-        bool found = false, signal = known.rule && known.rule->signal;
-        if (known.rule)
+        bool found = false, signal = known.sigreturn || (known.rule && known.rule->signal);
+        if (known.sigreturn)
+            found = by_signal_frame(cpu, &memory, &now, &frame->cfa);
+        else if (known.rule)
             found = tare__unwind_apply(&process->unwind->rules, known.rule, cpu, &memory, &now, &frame->cfa,
                                        &outermost);
         else if (known.mapped && !known.damaged)

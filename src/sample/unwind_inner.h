@@ -203,6 +203,7 @@ typedef struct tare__unwind_known { /* about an address */
     uint32_t object;
     bool mapped;   /* in code of a file or the vdso, else generated code or nothing */
     bool damaged;  /* there are tables, but they cannot be used here */
+    bool sigreturn; /* aarch64: the kernel's return from a signal handler, which has no tables */
 } tare__unwind_known;
 #define TARE__UNWIND_CACHE 1024u /* a power of two */
 

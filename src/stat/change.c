@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_P       0.01
-#define DEFAULT_SEGMENT 3u
+#define DEFAULT_P 0.01
+#define SEGMENT   3u /* minimum number of values between changes */
 /* A cut needs less significance than a reported change: two changes may hide each other until both are cut; cuts
  * that are not significant in the end are joined again. */
 #define LAX 0.02
@@ -26,7 +26,6 @@ typedef struct search {
     double *values; /* as given, except for outliers */
     size_t n;
     tare__change_options options;
-    tare__random random;
     size_t *cuts; /* first values of segments, 0 among them, ascending; n follows */
     size_t count;
     double *scratch; /* n */
@@ -61,11 +60,10 @@ static void bring_near(search *search)
 
 /* The position with the largest energy distance between the values to its left and right, weighted by their numbers:
  * each value moves from right to left in turn with its distances. */
-static size_t best_cut(const double *values, size_t n, size_t segment, double *best)
+static size_t best_cut(const double *values, size_t n)
 {
-    double right = 0, left = 0, across = 0;
+    double right = 0, left = 0, across = 0, best = -INFINITY;
     size_t at = 0;
-    *best = -INFINITY;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i + 1; j < n; j++)
             right += fabs(values[i] - values[j]);
@@ -79,12 +77,12 @@ static size_t best_cut(const double *values, size_t n, size_t segment, double *b
         right -= to_right;
         across += to_right - to_left;
         double a = (double)(i + 1), b = (double)(n - i - 1);
-        if (i + 1 < segment || n - i - 1 < segment)
+        if (i + 1 < SEGMENT || n - i - 1 < SEGMENT)
             continue;
         double within = (a > 1 ? 2 * left / (a * (a - 1)) : 0) + (b > 1 ? 2 * right / (b * (b - 1)) : 0);
         double energy = a * b / (a + b) * (2 * across / (a * b) - within);
-        if (energy > *best) {
-            *best = energy;
+        if (energy > best) {
+            best = energy;
             at = i + 1;
         }
     }
@@ -103,25 +101,6 @@ static double student_p(const double *values, size_t n, size_t m)
     if (!(variance > 0))
         return a.mean == b.mean ? 1 : 0;
     return tare__student_two_sided((b.mean - a.mean) / sqrt(variance), degrees);
-}
-
-/* The share of shuffled series whose best cut is at least as good. */
-static double permutation_p(search *search, const double *values, size_t n, double found)
-{
-    unsigned as_good = 0;
-    memcpy(search->scratch, values, n * sizeof(*values));
-    for (unsigned round = 0; round < search->options.permutations; round++) {
-        double best;
-        for (size_t i = n; i > 1; i--) {
-            size_t with = tare__random_below(&search->random, i);
-            double swap = search->scratch[i - 1];
-            search->scratch[i - 1] = search->scratch[with];
-            search->scratch[with] = swap;
-        }
-        best_cut(search->scratch, n, search->options.segment, &best);
-        as_good += best >= found;
-    }
-    return (as_good + 1.0) / (search->options.permutations + 1.0);
 }
 
 /* ---- steps in noise that drifts ---------------------------------------------------------------------------
@@ -243,18 +222,6 @@ static size_t end_of(const search *search, size_t segment)
     return segment + 1 < search->count ? search->cuts[segment + 1] : search->n;
 }
 
-/* Significance of the change at the beginning of this segment. */
-static double p_of_cut(search *search, size_t segment)
-{
-    if (!search->options.permutations)
-        return search->p[segment];
-    size_t from = search->cuts[segment - 1], to = end_of(search, segment);
-    const double *values = search->values + from;
-    double best;
-    best_cut(values, to - from, search->options.segment, &best);
-    return permutation_p(search, values, to - from, best);
-}
-
 static double median_between(search *search, size_t from, size_t to)
 {
     memcpy(search->scratch, search->given + from, (to - from) * sizeof(double));
@@ -274,13 +241,10 @@ static bool cut(search *search, size_t segment)
 {
     size_t from = search->cuts[segment], to = end_of(search, segment);
     const double *values = search->values + from;
-    double best;
-    if (to - from < 2 * search->options.segment)
+    if (to - from < 2 * SEGMENT)
         return false;
-    size_t at = best_cut(values, to - from, search->options.segment, &best);
-    double p = search->options.permutations ? permutation_p(search, values, to - from, best)
-                                            : student_p(values, at, to - from - at);
-    if (!at || p > LAX || search->count > CUTS_MAX)
+    size_t at = best_cut(values, to - from);
+    if (!at || student_p(values, at, to - from - at) > LAX || search->count > CUTS_MAX)
         return false;
     memmove(search->cuts + segment + 2, search->cuts + segment + 1,
             (search->count - segment - 1) * sizeof(*search->cuts));
@@ -293,13 +257,12 @@ static bool cut(search *search, size_t segment)
 static void join(search *search)
 {
     while (search->count > 1) {
-        if (!search->options.permutations)
-            score_cuts(search);
+        score_cuts(search);
         size_t worst = 0;
         double worst_p = -1;
         for (size_t i = 1; i < search->count; i++) {
             bool small = !(magnitude_of_cut(search, i) >= search->options.magnitude);
-            double p = small ? 2 : p_of_cut(search, i);
+            double p = small ? 2 : search->p[i];
             if (p > worst_p) {
                 worst_p = p;
                 worst = i;
@@ -319,7 +282,7 @@ static size_t report(search *search, size_t offset, tare__change *out, size_t ro
     for (size_t i = 1; i < search->count && written < room; i++) {
         size_t from = search->cuts[i - 1], at = search->cuts[i], to = end_of(search, i);
         out[written++] = (tare__change){at + offset, median_between(search, from, at),
-                                        median_between(search, at, to), p_of_cut(search, i)};
+                                        median_between(search, at, to), search->p[i]};
     }
     return written;
 }
@@ -333,11 +296,8 @@ size_t tare__change_points(const double *values, size_t n, const tare__change_op
         search.options = *options;
     if (!(search.options.p > 0))
         search.options.p = DEFAULT_P;
-    if (search.options.segment < 2)
-        search.options.segment = search.options.segment ? 2 : DEFAULT_SEGMENT;
-    if (search.n < 2 * search.options.segment)
+    if (search.n < 2 * SEGMENT)
         return 0;
-    tare__random_seed(&search.random, search.options.seed);
     search.cuts = calloc(search.n, sizeof(*search.cuts));
     search.scratch = malloc(search.n * sizeof(*search.scratch));
     search.values = malloc(search.n * sizeof(*search.values));

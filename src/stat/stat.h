@@ -122,21 +122,6 @@ typedef struct tare__estimate {
     size_t n;          /* number of values (or pairs) */
 } tare__estimate;
 
-/* ---- bootstrap: BCa, Efron 1987 ----------------------------------------------------------------------
- * A statistic gets its sample sorted in ascending order: medians and quantiles need no copy. */
-typedef double tare__statistic(const double *sorted, size_t n, void *with);
-double tare__statistic_mean(const double *sorted, size_t n, void *with);
-double tare__statistic_median(const double *sorted, size_t n, void *with);
-double tare__statistic_quantile(const double *sorted, size_t n, void *with); /* with: a double, q */
-#define TARE__BOOTSTRAP_MIN  6u    /* values; fewer give no interval */
-#define TARE__BOOTSTRAP_GOOD 2000u /* resamples needed for two digits of a bound */
-/* 0; TARE_E_MEMORY; TARE_E_USAGE: the confidence is not between 0 and 1, or there are no resamples. */
-int tare__bootstrap(const double *values, size_t n, tare__statistic *of, void *with, unsigned resamples,
-                    double confidence, uint64_t seed, tare__estimate *out);
-/* Median of head over median of base; both are resampled. NaN where a median is not above 0, and without memory. */
-tare__estimate tare__median_ratio(const double *base, size_t n, const double *head, size_t m, double confidence,
-                                  uint64_t seed);
-
 /* ---- two samples: do they differ, and by how much ------------------------------------------------------ */
 typedef struct tare__rank_test {
     double u;            /* pairs in which head is above base, ties half */
@@ -170,12 +155,8 @@ int tare__outliers_tukey(const double *values, size_t n, tare__outlier *labels, 
 
 /* ---- change points: located by E-divisive (Matteson and James 2014), tested against noise that may drift --------- */
 typedef struct tare__change_options {
-    double p;             /* of a change, over all possible positions; 0: 0.01 */
-    double magnitude;     /* minimum change as a share of the level before; 0: any */
-    size_t segment;       /* minimum number of values between changes; 0: 3 */
-    unsigned permutations; /* p by permutations, as many as it can be resolved with, of values that are independent; 0:
-                              by steps in a level that may wander */
-    uint64_t seed;        /* of the permutations */
+    double p;         /* of a change, over all possible positions, in a level that may wander; 0: 0.01 */
+    double magnitude; /* minimum change as a share of the level before; 0: any */
 } tare__change_options;
 typedef struct tare__change {
     size_t at;            /* the first value on the new level */

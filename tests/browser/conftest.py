@@ -39,6 +39,10 @@ def pages(tmp_path_factory):
             steps = {"small": 200, "million": 12000, "phased": 40}.get(name)
             if steps:
                 of_run(path, steps)
+            elif name == "sampled":
+                with open(folder / "sampled.tare", "wb") as out:
+                    run(BUILD / "tests" / "browser" / "make_stacks", "/home/user/fetch.py", stdout=out)
+                run(BUILD / "tare", "report", "--html", "-o", path, folder / "sampled.tare")
             else:
                 with open(path, "wb") as out:
                     run(BUILD / "tests" / "browser" / "make_page", *name.split(), stdout=out)

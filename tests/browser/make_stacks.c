@@ -1,12 +1,13 @@
-/* make_stacks: writes a trace with sampled stacks, of a run in 2023, for tests of the command.
- * usage: make_stacks SCRIPT.py > run.tare
+/* make_stacks: writes a trace with sampled stacks, of a run in 2023, for tests of the command; or one of the same
+ * program after a change.
+ * usage: make_stacks SCRIPT.py [changed] > run.tare
  * One thread. Must not know how traces are read. */
 #include "../unit/stacks_builder.h"
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: make_stacks SCRIPT.py > run.tare\n");
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: make_stacks SCRIPT.py [changed] > run.tare\n");
         return 2;
     }
     const char *script = argv[1];
@@ -19,7 +20,11 @@ int main(int argc, char **argv)
     uint32_t outer = stacks_python(&s, 0, "<module>", script, 2);
     uint32_t inner = stacks_python(&s, outer, "dumps", "/usr/lib/python3.12/json/__init__.py", 231);
     uint32_t loop = stacks_python(&s, 0, "run", script, 3);
-    stacks_samples(&s, leading, inner, TARE__STATE_RUNNING, 60);
+    if (argc == 3) {
+        uint32_t extra = stacks_python(&s, outer, "extra", script, 7);
+        stacks_samples(&s, leading, extra, TARE__STATE_RUNNING, 40);
+    }
+    stacks_samples(&s, leading, inner, TARE__STATE_RUNNING, argc == 3 ? 20 : 60);
     stacks_samples(&s, leading, outer, TARE__STATE_NETWORK, 40);
     stacks_samples(&s, worker, loop, TARE__STATE_RUNNING, 20);
     stacks_samples(&s, worker, loop, TARE__STATE_LOCK, 80);

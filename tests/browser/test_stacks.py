@@ -289,3 +289,50 @@ def test_the_table_of_lines_has_both_columns_of_a_name(show):
     page.locator("#tab-lines").click()
     first = page.locator("#panel-lines tbody tr").first.text_content()
     assert "Conv2d.forward" in first and "3.52 s" in first
+
+
+# ---- in the timeline -------------------------------------------------------------------------------
+# Figures are of make_stacks.c: MainThread runs json.dumps for 600 ms, then waits for the network for 400 ms; worker
+# runs for 200 ms, then waits for a lock.
+def pick(page, x, lane, depth):
+    """Clicks on a level of a lane at a part of the run: 28 pixels of ruler; a lane has a label of 19 pixels, two levels
+    of 18, and a gap of 9."""
+    y = 28 + 64 * ["MainThread", "worker"].index(lane) + 19 + 18 * (depth + 0.5)
+    lanes = page.locator("#lanes")
+    lanes.click(position={"x": x * lanes.bounding_box()["width"], "y": y})
+    return page.locator("#picked")
+
+
+def test_sampled_threads_over_time(show):
+    page = show("sampled")
+    lead = page.locator("#timeline-lead").text_content()
+    assert lead.startswith("2 threads by stack samples") and "No spans" not in lead
+    picked = pick(page, 0.1, "MainThread", 0)
+    assert picked.locator("strong").text_content() == "running"
+    assert "600 ms from 0" in picked.text_content()
+    picked = pick(page, 0.9, "MainThread", 0)
+    assert picked.locator("strong").text_content() == "waiting for the network"
+    picked = pick(page, 0.6, "worker", 0)
+    assert picked.locator("strong").text_content() == "waiting for a lock"
+    picked = pick(page, 0.5, "MainThread", 1)
+    assert picked.locator("strong").text_content() == "<module> · fetch.py"  # own code, whatever it calls
+    assert "1.00 s from 0" in picked.text_content()
+
+
+def test_the_stack_at_a_click(show):
+    page = show("sampled")
+    stack = pick(page, 0.3, "MainThread", 1).locator(".picked-stack li")
+    assert stack.all_text_contents() == ["dumps · /usr/lib/python3.12/json/__init__.py:231",
+                                         "<module> · /home/user/fetch.py:2"]
+    stack = pick(page, 0.8, "MainThread", 1).locator(".picked-stack li")
+    assert stack.all_text_contents() == ["<module> · /home/user/fetch.py:2"]
+    page.keyboard.press("Escape")
+    assert page.locator(".picked-stack").count() == 0
+
+
+def test_search_finds_sampled_functions(show):
+    page = show("sampled")
+    page.locator("#timeline-search").fill("network")
+    assert page.locator("#timeline-hits").text_content() == "1 hit"
+    page.locator("#timeline-next").click()
+    assert page.locator("#picked strong").text_content() == "waiting for the network"

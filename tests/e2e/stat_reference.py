@@ -90,31 +90,6 @@ def pairs():
             before=(0.95,), samples=(base, head))
 
 
-def bootstraps():
-    """Both draw at random: the bounds agree to a part of the interval's own width."""
-    def compare_to(name, wanted, value):
-        def compare(given):
-            width = wanted.high - wanted.low
-            return close(name, given, [value, wanted.low, wanted.high], 1e-12, 0.12 * width)
-        return compare
-    for n, kind in [(10, "normal"), (30, "skewed"), (100, "skewed"), (300, "normal")]:
-        values = some(n, kind)
-        for name, statistic in (("mean", numpy.mean), ("median", numpy.median)):
-            found = stats.bootstrap((values,), statistic, n_resamples=5000, confidence_level=0.95, method="BCa",
-                                    random_state=7).confidence_interval
-            ask(f"bootstrap_{name}", compare_to(f"bootstrap_{name} {n}", found, statistic(values)),
-                before=(5000, 0.95), samples=(values,))
-    for n, m in [(20, 20), (101, 51)]:
-        base, head = some(n, "skewed"), some(m, "skewed") * 1.2
-
-        def ratio(a, b, axis=-1):
-            return numpy.median(b, axis=axis) / numpy.median(a, axis=axis)
-        found = stats.bootstrap((base, head), ratio, n_resamples=5000, confidence_level=0.95, method="BCa",
-                                vectorized=True, random_state=7).confidence_interval
-        ask("median_ratio", compare_to(f"median_ratio {n} {m}", found, ratio(base, head)), before=(0.95,),
-            samples=(base, head))
-
-
 def distributions():
     for z in (-8.0, -3.0, -1.0, -0.1, 0.0, 0.3, 1.959963984540054, 5.0, 20.0):
         # A tail next to 1 has lost the digits of its z.
@@ -139,7 +114,7 @@ def outliers():
             samples=(values,))
 
 
-for part in (mann_whitney, effects, pairs, bootstraps, distributions, outliers):
+for part in (mann_whitney, effects, pairs, distributions, outliers):
     part()
 done = subprocess.run([program], input="\n".join(questions) + "\n", capture_output=True, text=True, check=True)
 answers = [[float(word) for word in line.split()] for line in done.stdout.splitlines()]

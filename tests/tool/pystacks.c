@@ -61,7 +61,8 @@ int main(int n_args, char **args)
     uint64_t samples = 0;
     do {
         int64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID);
-        if ((status = tare__python_sample(python, &threads, &n, &error)) != 0)
+        status = tare__python_sample(python, &threads, &n, &error);
+        if (status != 0 && status != TARE_E_BUSY)
             break;
         int64_t spent = now_ns(CLOCK_THREAD_CPUTIME_ID) - start;
         if (samples++) {

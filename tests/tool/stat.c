@@ -41,8 +41,6 @@ static void two_samples(const char *name)
         printf("%.17g %.17g %.17g %d\n", test.u, test.p, test.superiority, test.exact);
     } else if (strcmp(name, "shift") == 0) {
         put_estimate(tare__shift(base, n, head, m, confidence));
-    } else if (strcmp(name, "median_ratio") == 0) {
-        put_estimate(tare__median_ratio(base, n, head, m, confidence, 1));
     } else if (strcmp(name, "paired_test") == 0) {
         tare__sequential test = tare__paired_test(base, head, n < m ? n : m, confidence);
         printf("%.17g ", test.p);
@@ -52,19 +50,6 @@ static void two_samples(const char *name)
     }
     free(base);
     free(head);
-}
-
-static void bootstrap(tare__statistic *of)
-{
-    unsigned resamples = (unsigned)number();
-    double confidence = number();
-    size_t n;
-    double *values = sample(&n);
-    tare__estimate estimate;
-    if (tare__bootstrap(values, n, of, NULL, resamples, confidence, 1, &estimate) != 0)
-        exit(2);
-    put_estimate(estimate);
-    free(values);
 }
 
 static void outliers(void)
@@ -91,10 +76,6 @@ int main(void)
         } else if (strcmp(name, "student") == 0) {
             double t = number();
             printf("%.17g\n", tare__student_two_sided(t, number()));
-        } else if (strcmp(name, "bootstrap_mean") == 0) {
-            bootstrap(tare__statistic_mean);
-        } else if (strcmp(name, "bootstrap_median") == 0) {
-            bootstrap(tare__statistic_median);
         } else if (strcmp(name, "tukey") == 0) {
             outliers();
         } else {

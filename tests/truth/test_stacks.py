@@ -1,5 +1,6 @@
 """Sampled stacks against the program's own clocks: how long each function took, and what it did in that time."""
 import pytest
+import tare
 from truth import Figure, absolute, bracketed, exact
 
 OWN = "the program's own `perf_counter()` around the call, 0.25 s"
@@ -9,7 +10,7 @@ STATES = ("cpu", "runnable", "gil", "lock", "disk", "network", "child", "pipe", 
 WAITS = {"sleep": "sleeps", "lock": "locks", "network": "receives", "child": "waits", "pipe": "reads",
          "other": "signals"}
 TABLES = {"functions": "a function", "lines": "a line", "packages": "a package", "sampled_threads": "a thread",
-          "stacks": "a node of the call tree"}
+          "stacks": "a node of the call tree", "span_lines": "a line inside spans of a name"}
 
 
 def state_figure(table, state):
@@ -73,6 +74,18 @@ FIGURES += [
     Figure("run:stacks[].total_cpu_ns", "of it: on a CPU", CPU, SLACK),
     Figure("run:stacks[].self_ns", "time in which a node is the innermost", OWN, SLACK),
     Figure("run:stacks[].active_ns", "active part of it", OWN, SLACK),
+    Figure("run:span_lines[].time_ns", "time of a line inside spans of a name", OWN, SLACK),
+    Figure("run:span_lines[].span_ns", "sampled time inside spans of a name", OWN, SLACK),
+    Figure("run:span_lines[].waiting_ns", "time not on a CPU", "both clocks of the program, 0.25 s", SLACK),
+    Figure("run:span_lines[].share", "share of a line in the time inside spans of a name", "both times by the "
+           "program's own clock", absolute(0.1)),
+    Figure("run:span_lines[].samples", "samples", "at most twice the rate times the program's own time", bracketed(0)),
+    Figure("run:findings[].line_share", "share of a line in the time that a finding is about", "its time in the span "
+           "by the program's own clock, of that of the span", absolute(0.1)),
+    Figure("run:sampled_imports[].self_ns", "time of an import, without the modules that it imports", OWN, SLACK),
+    Figure("run:sampled_imports[].total_ns", "time of an import", OWN, SLACK),
+    Figure("run:sampled_imports[].samples", "samples", "at most twice the rate times the program's own time",
+           bracketed(0)),
     Figure("run:stacks[].samples", "samples", "at most twice the rate times the program's own time", bracketed(0)),
 ]
 
@@ -202,3 +215,132 @@ def test_threads_and_packages(measured, truth):
         truth.check(f"run:packages[].{column}", own[column], done)
     for column in ("share", "main_share"):
         truth.check(f"run:packages[].{column}", own[column], done / wall)
+
+
+SPANS = """
+import time, tare
+
+def timed(span, function):
+    wall, cpu = time.perf_counter(), time.thread_time()
+    function()
+    print(span, function.__name__, time.perf_counter() - wall, time.thread_time() - cpu, flush=True)
+
+def spin():
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end:
+        pass
+def sleeps(): time.sleep(0.1)
+
+for _ in range(4):
+    with tare.span("first"):
+        timed("first", spin)
+        timed("first", sleeps)
+    timed("none", sleeps)
+    with tare.span("second"):
+        with tare.span("inner"):
+            timed("second", sleeps)
+        timed("second", sleeps)
+        timed("second", spin)
+        timed("second", sleeps)
+"""
+
+
+@pytest.fixture(scope="module")
+def spans(tmp_path_factory):
+    from conftest import Bench
+    bench = Bench(tmp_path_factory.mktemp("spans"))
+    done = bench.measured(SPANS, run=["--stacks", str(HZ)])
+    clocks = {}
+    for line in done.out.splitlines():
+        span, name, wall, cpu = line.split()
+        sums = clocks.setdefault((span, name), [0, 0])
+        sums[0] += 1e9 * float(wall)
+        sums[1] += 1e9 * float(cpu)
+    return bench, done, clocks
+
+
+def sum_of(rows):
+    """One row of the lines of a function."""
+    return {column: sum(row[column] or 0 for row in rows) for column in rows[0]
+            if all(row[column] is None or isinstance(row[column], (int, float)) for row in rows)}
+
+
+def test_lines_within_spans(spans, truth):
+    _, done, clocks = spans
+    for span in ("first", "second"):
+        whole = sum(wall for (of, _), (wall, _) in clocks.items() if of == span)
+        for name in ("spin", "sleeps"):
+            wall, cpu = clocks[span, name]
+            rows = [row for row in done.json["span_lines"] if row["span"] == span and row["function"] == name]
+            line = sum_of(rows)
+            check_states(truth, "span_lines", line, wall, cpu, {"sleep": wall} if name == "sleeps" else {})
+            check_count(truth, "span_lines", line, wall)
+            truth.check("run:span_lines[].time_ns", line["time_ns"], wall)
+            truth.check("run:span_lines[].span_ns", rows[0]["span_ns"], whole)
+            truth.check("run:span_lines[].share", line["share"], wall / whole)
+
+
+def test_tables_within_a_span(spans):
+    """The same shares in every view of a span: tables, folded stacks."""
+    bench, done, clocks = spans
+    whole = sum(wall for (of, _), (wall, _) in clocks.items() if of == "second")
+    only = bench.report(done.trace, "--within", "second")
+    line = sum_of([row for row in only["lines"] if row["function"] == "sleeps"])
+    assert abs(line["own_ns"] - clocks["second", "sleeps"][0]) < 0.25e9
+    assert abs(only["sampled_threads"][0]["wall_ns"] - whole) < 0.25e9
+    in_python = tare.report(done.trace, within="second", thread="MainThread")
+    assert sum(row.own_ns for row in in_python.lines if row.function == "sleeps") == pytest.approx(line["own_ns"])
+    with pytest.raises(ValueError, match="third"):
+        tare.report(done.trace, within="third")
+    folded = bench.folder / "out.folded"
+    bench.call(bench.command, "report", "--within", "second", "--folded", folded, done.trace)
+    rows = [line.rsplit(" ", 1) for line in folded.read_text().splitlines()]
+    assert abs(1e3 * sum(int(count) for _, count in rows) - whole) < 0.25e9
+    assert abs(1e3 * sum(int(count) for stack, count in rows if "sleeps" in stack) -
+               clocks["second", "sleeps"][0]) < 0.25e9
+
+
+def test_the_line_of_a_finding(spans, truth):
+    _, done, clocks = spans
+    found = [row for row in done.json["findings"] if row["line_share"] is not None and row["id"] == "operation"]
+    assert found
+    for row in found:
+        span = row["title"].split()[0]
+        assert row["function"] in ("spin", "sleeps") and span in ("first", "second", "inner")
+        if span == "first":
+            whole = clocks["first", "spin"][0] + clocks["first", "sleeps"][0]
+            truth.check("run:findings[].line_share", row["line_share"], clocks["first", row["function"]][0] / whole)
+
+
+OUTER = """
+import time
+begin = time.perf_counter()
+time.sleep(0.5)
+before = time.perf_counter()
+import inner_module
+between = time.perf_counter() - before
+time.sleep(0.3)
+whole = time.perf_counter() - begin
+"""
+INNER = "import time\ntime.sleep(0.8)\n"
+IMPORTS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import outer_module
+print(outer_module.whole, outer_module.between, flush=True)
+"""
+
+
+def test_imports(tmp_path, truth):
+    from conftest import Bench
+    bench = Bench(tmp_path)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "outer_module.py").write_text(OUTER)
+    (tmp_path / "modules" / "inner_module.py").write_text(INNER)
+    done = bench.measured(IMPORTS, tmp_path / "modules", run=["--stacks", str(HZ)])
+    whole, between = (1e9 * float(word) for word in done.out.split())
+    rows = {row["module"]: row for row in done.json["sampled_imports"]}
+    for name, own, total in (("outer_module", whole - between, whole), ("inner_module", between, between)):
+        truth.check("run:sampled_imports[].self_ns", rows[name]["self_ns"], own)
+        truth.check("run:sampled_imports[].total_ns", rows[name]["total_ns"], total)
+        check_count(truth, "sampled_imports", rows[name], own)

@@ -214,6 +214,12 @@ static void cores_that_others_have(void **state)
     w->of.phases.imports = &torch;
     w->of.phases.n_imports = 1;
     evaluate(w);
+    assert_non_null(strstr(must_find(w, "one-core")->advice, "torch.set_num_threads(2)"));
+    assert_null(strstr(must_find(w, "one-core")->advice, "DataLoader")); /* it has none */
+    const tare__fact_row loader = {.key = "torch.loader.workers", .count = 1, .value = 0, .first = 0, .max = 0};
+    w->of.facts = &loader;
+    w->of.n_facts = 1;
+    evaluate(w);
     assert_non_null(strstr(must_find(w, "one-core")->advice, "DataLoader"));
     world_free(w);
 }

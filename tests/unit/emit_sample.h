@@ -367,12 +367,14 @@ static const tare__finding train_findings[] = {
      "container is 2.00 GiB.",
      "Look for tensors that are kept from step to step: a loss added up without .item(), a list of outputs, a cache "
      "without a bound. Take a memory snapshot at two steps and compare.",
-     NAN, "a leak costs no time until the program is killed", 0.8 * S, 2.5 * S, train_figures + 1, 1, NULL},
+     NAN, "a leak costs no time until the program is killed", 0.8 * S, 2.5 * S, train_figures + 1, 1, NULL, NULL,
+     NULL, 0, NAN, 0, NULL},
     {"data-loading", TARE__WARNING, "Data loading takes 43.1 % of the steps",
      "load takes 1.04 s of 2.42 s of steps.", "Use more workers (num_workers), pin_memory and prefetch_factor.", 0.37,
-     "if loading were hidden behind compute", NAN, NAN, train_figures, 1, NULL},
+     "if loading were hidden behind compute", NAN, NAN, train_figures, 1, NULL, "/home/user/train/data.py",
+     "Images.__getitem__", 57, 0.81, TARE__STATE_DISK, "Image.open"},
     {"slow-tokenizer", TARE__INFO, "tokenize takes 12 % of the run", "", "tokenize once, ahead of time", 0.0, NULL,
-     NAN, NAN, NULL, 0, "rules.tare:3"},
+     NAN, NAN, NULL, 0, "rules.tare:3", NULL, NULL, 0, NAN, 0, NULL},
 };
 static const char *const train_arguments[] = {"./train", "--epochs", "3"};
 static const char *const train_notes[] = {

@@ -7,6 +7,7 @@ import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 from .. import _core
+from .._files import write_whole
 
 _FIRST = "TARE_LINES_PID"  # the process that prints, known to its children
 
@@ -117,7 +118,8 @@ def _store(path: str, lines: Any) -> Any:
             hits, time_s = one.get(line.line_number, (0, 0.0))
             one[line.line_number] = (hits + line.hits, time_s + line.time_s)
         whole = _lines(merged, None)
-        _write(path, folder, {"run": run, "processes": processes + 1, "functions": _functions(whole)})
+        content = {"run": run, "processes": processes + 1, "functions": _functions(whole)}
+        write_whole(path, json.dumps(content, indent=1) + "\n")
         return whole
     finally:
         os.close(lock)
@@ -129,17 +131,3 @@ def _functions(lines: Any) -> List[Dict[str, Any]]:
              "lines": [{name: value for name, value in line.as_dict().items() if name not in ("file", "function")}
                        for line in own]}
             for file, function, first_line, own in lines.functions()]
-
-
-def _write(path: str, folder: str, content: Dict[str, Any]) -> None:
-    """Writes atomically."""
-    import tempfile
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".lines-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -1,8 +1,9 @@
 """torch's own profiler, used for measurements by Tare: starts it without log output, and reads its memory peak."""
 import contextlib
 import inspect
+import itertools
 import os
-from typing import Any, Iterator, Optional
+from typing import Any, Iterator, List, Optional, Tuple
 
 
 def another_active() -> bool:
@@ -29,20 +30,25 @@ def own_profile(activities: Any, **more: Any) -> Iterator[Any]:
             os.environ.pop(level, None)
 
 
+def memory_changes(profiler: Any) -> List[Tuple[int, int]]:
+    """(time in ns, bytes) of every allocation and free, in order; AttributeError if torch does not report them."""
+    events = profiler.profiler.kineto_results.events()  # not a public interface
+    return sorted(((event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"),
+                  key=lambda one: one[0])
+
+
+def highest(changes: List[Tuple[int, int]]) -> int:
+    """The peak of the live bytes, above the initial level."""
+    return max(0, *itertools.accumulate(change for _, change in changes)) if changes else 0
+
+
 def peak_bytes(profiler: Any) -> Optional[int]:
     """The peak memory of tensors, above the initial level; None if torch does not report it."""
     try:
-        changes = [(event.start_ns(), event.nbytes()) for event in profiler.profiler.kineto_results.events()
-                   if event.name() == "[memory]"]
-    except AttributeError:  # kineto_results is not a public interface
+        changes = memory_changes(profiler)
+    except AttributeError:
         return None
-    if not changes:
-        return None
-    live = peak = 0
-    for _, change in sorted(changes, key=lambda one: one[0]):
-        live += change
-        peak = max(peak, live)
-    return peak
+    return highest(changes) if changes else None
 
 
 def is_of_device(event: Any) -> bool:

@@ -15,7 +15,7 @@ tare__finding *tare__finding_add(findings *out, tare__severity severity)
     size_t at = out->n < FINDINGS_MAX - 1 ? out->n++ : FINDINGS_MAX - 1;
     out->now = &out->rows[at];
     *out->now = (tare__finding){.id = out->rule_id, .severity = severity, .title = "", .evidence = "", .advice = "",
-                                .gain = NAN, .gain_how = "", .from_ns = NAN, .to_ns = NAN,
+                                .gain = NAN, .gain_how = "", .from_ns = NAN, .to_ns = NAN, .line_share = NAN,
                                 .figures = out->figures[at]};
     out->order[at] = out->rule;
     return out->now;

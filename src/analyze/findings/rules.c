@@ -31,6 +31,11 @@ const rule_pair tare__rule_pairs[] = {
     {"cpu-throttled", "threads-oversubscribed", false},
     {"threads-oversubscribed", "cpu-high", false},
     {"threads-oversubscribed", "shared-machine", true},
+    {"hot-code", "one-core", false}, /* the line is more specific */
+    {"hot-code", "cpu-high", false},
+    {"hot-code", "shared-machine", false},
+    {"gil", "one-core", true}, /* several threads, one of which runs at a time */
+    {"gil", "hot-code", false},
     {"disk-bound", "shared-machine", false}, /* causes that the program can fix come first */
     {"one-core", "shared-machine", false},
     {"disk-bound", "iowait", false},

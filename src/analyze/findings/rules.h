@@ -73,6 +73,10 @@
     L(GPU_GAPS_WARNING, 0.25)                                                                                     \
     L(GPU_SLOWED, 0.05)        /* of the time */                                                                  \
     /* spans and steps */                                                                                         \
+    L(HOT_SAMPLES, 20)         /* stack samples: fewer do not tell which line takes the time */                  \
+    L(HOT_LINE, 0.10)          /* of the time that a finding is about: a smaller part is not worth a sentence */  \
+    L(HOT_CODE, 0.20)          /* of the time of the program, in one line or function */                          \
+    L(GIL, 0.20)               /* of the time in which threads want to run: waiting for the interpreter lock */    \
     L(OPERATION_INFO, 0.20)    /* of the self time of all spans */                                                \
     L(OPERATION_OF_RUN, 0.05)  /* of the run's time: less is ignored */                                           \
     L(STEP_RATIO, 2)           /* slowest over fastest */                                                         \
@@ -235,6 +239,8 @@ typedef struct rule {
     R("unfused-optimizer", false, false, unfused)       \
     R("fp32-matmul", false, false, fp32)                \
     R("operation", false, false, operations)            \
+    R("gil", false, false, gil)                         \
+    R("hot-code", false, false, hot_code)               \
     R("own-profiler", false, true, own_profiler)        \
     R("network-errors", false, true, network_errors)    \
     R("memory-large", false, true, memory_large)        \
@@ -266,6 +272,7 @@ void tare__user_rules_evaluate(findings *out, const tare__analysis *of, const ta
 /* Whether a Python process of the run imported a module (its top-level name); torch also by facts that the package
  * records. */
 bool tare__imported(const tare__analysis *of, const char *module);
+bool tare__has_loader(const tare__analysis *of); /* it uses a DataLoader of torch */
 bool tare__is_python(const tare__analysis *of);
 
 /* Upper bound of the time saved by loading in the background: loading takes `load_ns` in one worker, training waits

@@ -3,7 +3,7 @@
  * Must not know how CPU time was measured. */
 #include <math.h>
 
-#include "rules.h"
+#include "hot.h"
 
 /* "2 cores", "0.50 cores", "1 core" */
 static shown cores(double value)
@@ -42,8 +42,8 @@ void tare__rule_throttled(findings *out, const tare__analysis *of)
     }
     tare__say_advice(out,
                      "Raise the limit (docker --cpus, Kubernetes resources.limits.cpu), or start no more threads than "
-                     "it allows (OMP_NUM_THREADS%s).",
-                     tare__imported(of, "torch") ? ", torch.set_num_threads(), num_workers" : "");
+                     "it allows (OMP_NUM_THREADS%s%s).", tare__imported(of, "torch") ? ", torch.set_num_threads()" : "",
+                     tare__has_loader(of) ? ", num_workers" : "");
     tare__say_figure(out, "throttled_share", share, TARE__SHOW_SHARE);
     tare__say_figure(out, "throttled_periods", hit->total, TARE__SHOW_COUNT);
     tare__say_figure(out, "periods", periods->total, TARE__SHOW_COUNT);
@@ -75,9 +75,13 @@ void tare__rule_cpu_high(findings *out, const tare__analysis *of)
                        "For %s (%s of steady state) at least %s of the available CPU time was used; %s on average.",
                        tare__show_time(high.held_ns).text, percent(high.share).text,
                        percent(limit(full ? LIMIT_CPU_WARNING : LIMIT_CPU_INFO)).text, percent(mean).text);
+    const tare__hot_question question = {
+        .states = TARE__ON_CPU, .time = "the time of threads that run or wait for a CPU"};
+    tare__say_hot(out, of, &question);
     tare__say_advice(
         out,
         gpu ? "The GPU may wait for the CPU: preprocess ahead of time or on the GPU, or give the job more cores."
+            : out->now->file ? "Reduce the work: start with that line; use vectorized or compiled code, or more cores."
             : "Reduce the work: start with the spans that take most of the time; use vectorized or compiled code, or "
               "more cores.");
     tare__say_gain(out, NAN, "not predicted: how the work scales to more cores is unknown");
@@ -126,7 +130,8 @@ void tare__rule_crowded(findings *out, const tare__analysis *of)
     else if (tare__imported(of, "torch"))
         tare__say_advice(out,
                          "Start no more threads than cores in all processes together: OMP_NUM_THREADS=%d, "
-                         "torch.set_num_threads(%d), and num_workers times the threads of each worker.", fit, fit);
+                         "torch.set_num_threads(%d)%s.", fit, fit,
+                         tare__has_loader(of) ? ", and num_workers times the threads of each worker" : "");
     else
         tare__say_advice(out, "Start no more threads than cores in all processes together (OMP_NUM_THREADS=%d).", fit);
     tare__say_gain(out, NAN, "not predicted: the cost of switching depends on caches and barriers; measure it");
@@ -217,10 +222,14 @@ static double cores_free(const tare__analysis *of, double used)
 
 static void advise_spreading(findings *out, const tare__analysis *of, int cores)
 {
-    if (tare__imported(of, "torch"))
+    if (tare__imported(of, "torch") && tare__has_loader(of))
         tare__say_advice(out,
                          "Use more cores: torch.set_num_threads(%d) or a larger OMP_NUM_THREADS for operators, "
                          "DataLoader(num_workers=%d) for loading.", cores, (int)fmin(cores, 8));
+    else if (tare__imported(of, "torch"))
+        tare__say_advice(out,
+                         "Use more cores: torch.set_num_threads(%d) or a larger OMP_NUM_THREADS for operators, a "
+                         "process pool for Python code.", cores);
     else if (tare__is_python(of))
         tare__say_advice(out,
                          "Use more cores: a process pool (concurrent.futures.ProcessPoolExecutor(%d)) for Python "
@@ -228,6 +237,18 @@ static void advise_spreading(findings *out, const tare__analysis *of, int cores)
                          "interpreter lock.", cores, cores);
     else
         tare__say_advice(out, "Split the work over %d threads or processes.", cores);
+}
+
+static bool has_tid(const tare__analysis *of, const tare__sampled_thread_row *thread, const void *context)
+{
+    (void)of;
+    return (uint64_t)thread->tid == *(const uint64_t *)context;
+}
+
+static bool has_pid(const tare__analysis *of, const tare__sampled_thread_row *thread, const void *context)
+{
+    (void)of;
+    return (uint64_t)thread->pid == *(const uint64_t *)context;
 }
 
 void tare__rule_one_core(findings *out, const tare__analysis *of)
@@ -257,6 +278,9 @@ void tare__rule_one_core(findings *out, const tare__analysis *of)
         tare__say_evidence(out, "with its single thread.");
     if (of->usage.threads_max > 1.5 * of->usage.processes_max)
         tare__say_evidence(out, "The other threads (up to %s in all) wait.", count(of->usage.threads_max).text);
+    const tare__hot_question question = {.thread = is_thread ? has_tid : has_pid, .context = &one.thread->key,
+                                     .states = TARE__ON_CPU, .time = is_thread ? "its time on a CPU" : "its CPU time"};
+    tare__say_hot(out, of, &question);
     advise_spreading(out, of, (int)fmax(2, floor(available)));
     tare__say_gain(out, fmax(0, fmin(1, alone.share * (1 - alone.mean / available))),
                    "if the work of these %s were spread over the %s that were available, without any loss",

@@ -3,7 +3,7 @@
  * Must not know how any of it was measured. */
 #include <math.h>
 
-#include "rules.h"
+#include "hot.h"
 
 static shown rate_of(double bytes, double elapsed_ns)
 {
@@ -64,7 +64,7 @@ static void advise_disk(findings *out, const tare__analysis *of)
     else
         tare__say_advice(
             out,
-            tare__imported(of, "torch")
+            tare__has_loader(of)
                 ? "Read ahead (DataLoader num_workers, prefetch_factor) and in larger blocks (shards instead of many "
                   "small files), from local storage; cache in memory what every epoch reads again."
                 : "Read ahead in the background and in larger blocks, from local storage; cache in memory what is read "
@@ -80,6 +80,12 @@ static bool waits_by_ticks(const tare__analysis *of, const stretch *waits)
     return waits->share >= limit(LIMIT_DISK_WAIT) ||
            (waits->share >= limit(LIMIT_DISK_WAIT_LEAST) &&
             waits->share / (waits->share + used) >= limit(LIMIT_DISK_WAIT_OF_OWN) && moves_much(of));
+}
+
+static void say_disk_line(findings *out, const tare__analysis *of)
+{
+    const tare__hot_question question = {.states = 1u << TARE__STATE_DISK, .time = "the time waiting for disks"};
+    tare__say_hot(out, of, &question);
 }
 
 void tare__rule_disk_bound(findings *out, const tare__analysis *of)
@@ -107,6 +113,7 @@ void tare__rule_disk_bound(findings *out, const tare__analysis *of)
         tare__say_evidence(out, "Some task of its container waited for a disk for %s of the time.",
                            percent(pressure).text);
     say_traffic(out, of);
+    say_disk_line(out, of);
     advise_disk(out, of);
     tare__say_gain(out, fmin(share, 1), "the time it waited, if all of it overlapped with compute");
     tare__say_figure(out, "waiting", waits.share, TARE__SHOW_SHARE);
@@ -205,6 +212,7 @@ void tare__rule_iowait(findings *out, const tare__analysis *of)
     tare__say_title(out, "The CPUs were idle in iowait for %s of the time", percent(share).text);
     tare__say_evidence(out, "%s of the machine's CPU time is iowait: idle while some process waited for a disk.",
                        percent(share).text);
+    say_disk_line(out, of);
     tare__say_advice(out,
                      "Read ahead in larger blocks, from faster or local storage; cache in memory what is read again.");
     tare__say_gain(out, NAN, "not predicted: iowait counts idle CPUs whole machine, not time of the job");

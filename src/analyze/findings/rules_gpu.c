@@ -73,9 +73,12 @@ void tare__rule_gpu_busy(findings *out, const tare__analysis *of)
                            percent(limit(LIMIT_GPU_BUSY)).text);
         tare__say_advice(
             out,
-            tare__imported(of, "torch")
+            tare__has_loader(of)
                 ? "Keep the GPU supplied: DataLoader num_workers and pin_memory=True, copies with non_blocking=True, a "
                   "larger batch, torch.compile or CUDA graphs for many small launches, no .item() in the loop."
+                : tare__imported(of, "torch")
+                ? "Keep the GPU supplied: load the next batch while the model computes, copies with non_blocking=True, "
+                  "a larger batch, torch.compile or CUDA graphs for many small launches, no .item() in the loop."
                 : "Keep the GPU supplied: load and copy data ahead, use larger batches, and synchronize less often.");
         if (mean >= limit(LIMIT_GPU_IDLE))
             tare__say_gain(out, fmin((1 - mean) * tare__curve_length(&curve) / of->run.elapsed_ns, 1),
@@ -148,7 +151,7 @@ void tare__rule_gpu_gaps(findings *out, const tare__analysis *of)
                            tare__show_time(gaps.longest_from).text);
         tare__say_advice(
             out,
-            tare__imported(of, "torch")
+            tare__has_loader(of)
                 ? "See in the timeline what the program does in the gaps: data loading, evaluation on the CPU, writing "
                   "checkpoints (do it in the background), or workers restarted each epoch (persistent_workers=True)."
                 : "See in the timeline what the program does in the gaps, and do it in the background.");

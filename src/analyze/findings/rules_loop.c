@@ -79,6 +79,14 @@ static double gain_outside_model(const tare__analysis *rank, const void *context
     return tare__beside_gpu(rank, (sum.all_ns - sum.named_ns) / fmax(rank->run.elapsed_ns, sum.all_ns));
 }
 
+static bool is_outside_model(tare__open_spans spans, const void *context)
+{
+    (void)context;
+    return tare__open_kind(spans, TARE_KIND_STEP) && !tare__open_kind(spans, TARE_KIND_PHASE) &&
+           !tare__open_start(spans, TARE__SYNC) && !tare__open_start(spans, TARE__CHECKPOINT) &&
+           !tare__open_start(spans, TARE__WORKERS);
+}
+
 void tare__rule_outside_model(findings *out, const tare__analysis *of)
 {
     sums sum;
@@ -93,7 +101,8 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
                        "%s of %s in %s steps went neither into a DataLoader, forward, backward, optimizer or "
                        "torch.save nor into waiting for a GPU.", tare__show_time(other).text,
                        tare__show_time(sum.all_ns).text, count(sum.steps).text);
-    advise(out, of, tare__say_line(out, of, "step @ ", NULL, " there"));
+    const tare__hot_question question = {.within = is_outside_model, .time = "the time in steps outside the model"};
+    advise(out, of, tare__say_line(out, of, &question, "step @ ", NULL, " there"));
     tare__say_rank_gain(out, of, gain_outside_model, NULL, "all of that time (Amdahl's law)");
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
     tare__say_figure(out, "outside", other / 1e9, TARE__SHOW_SECONDS);
@@ -128,6 +137,13 @@ static double gain_outside_steps(const tare__analysis *rank, const void *context
     return tare__beside_gpu(rank, sum.ns / fmax(rank->run.elapsed_ns, sum.all_ns));
 }
 
+static bool is_between_steps(tare__open_spans spans, const void *context)
+{
+    (void)context;
+    return !tare__open_kind(spans, TARE_KIND_STEP) && !tare__in_phase(spans, "data") &&
+           !tare__open_start(spans, TARE__CHECKPOINT) && !tare__open_start(spans, TARE__WORKERS);
+}
+
 /* A single long gap is an evaluation or a pause; only several gaps are a property of the program. Steps with several
  * names may be nested or concurrent, so that the time between them is not known. */
 void tare__rule_outside_steps(findings *out, const tare__analysis *of)
@@ -144,7 +160,9 @@ void tare__rule_outside_steps(findings *out, const tare__analysis *of)
                        tare__show_counted((double)of->steps[0].count, "step", NULL).text);
     if (sum.forward_ns > 0.01 * sum.ns)
         tare__say_evidence(out, "For %s of it models computed without training.", tare__show_time(sum.forward_ns).text);
-    bool line = tare__say_line(out, of, "between @ ", "evaluation ", " there");
+    const tare__hot_question question = {
+        .within = is_between_steps, .thread = tare__is_leading, .time = "the time outside steps"};
+    bool line = tare__say_line(out, of, &question, "between @ ", "evaluation ", " there");
     tare__say_advice(out,
                      "If %s collects data or evaluates, do it in larger batches, less often, or in other processes "
                      "while the model trains.", line ? "that line" : "the code between the steps");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules.h"
+#include "hot.h"
 
 /* ---- phases: meaning of names (listed in docs/FINDINGS.md) ----------------------------------- */
 typedef enum phase { LOADING, FORWARD, BACKWARD, PHASES } phase;
@@ -170,6 +170,20 @@ static double gain_of_loading(const tare__analysis *rank, const void *context)
                                       whole_ns);
 }
 
+static bool is_in_phase(tare__open_spans spans, const void *context)
+{
+    for (; spans.path; spans.path = tare__open_outer(spans))
+        if (phase_of(tare__open_innermost(spans), tare__open_innermost_kind(spans)) == *(const phase *)context)
+            return true;
+    return false;
+}
+
+static void say_phase_line(findings *out, const tare__analysis *of, phase phase, const char *time)
+{
+    const tare__hot_question question = {.within = is_in_phase, .context = &phase, .time = time};
+    tare__say_hot(out, of, &question);
+}
+
 void tare__rule_loading(findings *out, const tare__analysis *of)
 {
     if (!long_enough(of) || !tare__compute_is_idle(of))
@@ -190,8 +204,9 @@ void tare__rule_loading(findings *out, const tare__analysis *of)
         tare__show_name(time.name ? time.name : "").text,
         tare__show_time(steps ? time.steps_ns + lost_ns - fmin(lost_ns, time.inside_ns) : time.top_ns).text,
         steps ? "steps and the loading between them" : "all spans");
+    say_phase_line(out, of, LOADING, "the time in spans that load data");
     int workers = (int)fmax(2, fmin(of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 2, 8));
-    if (tare__imported(of, "torch"))
+    if (tare__has_loader(of))
         tare__say_advice(out,
                          "Load while the model computes: DataLoader(num_workers=%d, persistent_workers=True); decode "
                          "and augment ahead of time; store the data in few large files.", workers);
@@ -242,6 +257,7 @@ static void check_compute(findings *out, const tare__analysis *of, phase phase, 
     tare__say_evidence(out, "%s was spent in spans of the %s pass (most of it in %s), of %s.",
                        tare__show_time(spent).text, what, tare__show_name(time.name ? time.name : "").text,
                        tare__show_time(time.steps_ns > 0 ? time.steps_ns : time.top_ns).text);
+    say_phase_line(out, of, phase, phase == FORWARD ? "the time in forward passes" : "the time in backward passes");
     tare__say_advice(out, "%s", advice);
     tare__say_rank_gain(out, of, gain_of_compute, &phase, "all of its time (Amdahl's law)");
     if (phase == BACKWARD)
@@ -369,7 +385,13 @@ static void tell_operation(findings *out, const tare__analysis *of, const operat
                        tare__show((double)all->calls[id], TARE__SHOW_COUNT).text);
     if (tare__any_gpu_used(of))
         tare__say_evidence(out, "This is host time; work that it launched on a GPU is not in it.");
-    if (frame)
+    const tare__hot_question question = {.within = tare__directly_in, .context = name, .time = "that time"};
+    bool line = tare__say_hot(out, of, &question);
+    if (line)
+        tare__say_advice(out, "Optimize %s at %s first: do it less often, ahead of time, in larger batches or in the "
+                              "background.", tare__show_name(out->now->function).text,
+                         tare__show_place(of, out->now->file, out->now->line).text);
+    else if (frame)
         tare__say_advice(out, "This time is in no span inside it: put spans around its parts to see which take it.");
     else
         tare__say_advice(out,

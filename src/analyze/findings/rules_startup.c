@@ -20,6 +20,11 @@ bool tare__imported(const tare__analysis *of, const char *module)
     return false;
 }
 
+bool tare__has_loader(const tare__analysis *of)
+{
+    return tare__fact_sum(of, "torch.loader.workers", &(tare__fact_row){0});
+}
+
 bool tare__is_python(const tare__analysis *of)
 {
     return of->phases.imports_known || tare__imported(of, "torch");

@@ -206,6 +206,17 @@ static void advise_loading(findings *out, const tare__analysis *of, const loadin
                          "num_workers=%d, or a background thread that keeps a few batches ready.", by->then);
 }
 
+/* Workers load while the training process waits: their lines matter, not its. */
+static void say_loading(findings *out, const tare__analysis *of, const loading *by)
+{
+    const tare__hot_question workers = {
+        .within = tare__in_name, .context = "load", .time = "the time in which workers load batches"};
+    const tare__hot_question waits = tare__of_phase("data", "the time waiting for batches");
+    tare__hot hot;
+    bool load = by->workers > 0 && (tare__hot_line(of, &workers, &hot) || tare__has_line(of, "load @ "));
+    tare__say_line(out, of, load ? &workers : &waits, load ? "load @ " : "data @ ", NULL, "");
+}
+
 void tare__rule_loader_bound(findings *out, const tare__analysis *of)
 {
     training sum;
@@ -224,7 +235,7 @@ void tare__rule_loader_bound(findings *out, const tare__analysis *of)
         say_rank(out, rank, &own, share);
     if (by.known)
         say_workers(out, &by);
-    tare__say_line(out, of, by.workers > 0 && tare__has_line(of, "load @ ") ? "load @ " : "data @ ", NULL, "");
+    say_loading(out, of, &by);
     advise_loading(out, of, &by);
     predict_workers(out, of, &own, &by);
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
@@ -252,6 +263,9 @@ void tare__rule_worker_restarts(findings *out, const tare__analysis *of)
     tare__say_title(out, "Starting and ending DataLoader workers takes %s of steady-state time", percent(share).text);
     tare__say_evidence(out, "Training waited for it for %s (starts and ends: %s).", tare__show_time(ns).text,
                        count(calls).text);
+    const tare__hot_question starts = {
+        .within = tare__in_start, .context = TARE__WORKERS, .time = "the time in which workers start and end"};
+    tare__say_hot(out, of, &starts);
     tare__say_advice(out,
                      "Set DataLoader(persistent_workers=True), so that workers are not started for each epoch anew.");
     tare__say_rank_gain(out, of, gain_of_restarts, NULL, "all of that time (Amdahl's law)");
@@ -278,6 +292,7 @@ void tare__rule_single_worker(findings *out, const tare__analysis *of)
                     percent(sum.data_ns / sum.steps_ns).text);
     tare__say_evidence(out, "num_workers is %s; %s of %s was spent waiting for batches.", count(workers.max).text,
                        tare__show_time(sum.data_ns).text, tare__show_time(sum.steps_ns).text);
+    say_loading(out, of, &by);
     tare__say_advice(out, "Set DataLoader(num_workers=2, persistent_workers=True).");
     predict_workers(out, of, &own, &by);
     tare__say_figure(out, "waiting", sum.data_ns / 1e9, TARE__SHOW_SECONDS);
@@ -340,6 +355,7 @@ void tare__rule_sync_points(findings *out, const tare__analysis *of)
                        "of it at %s:%u.", count(sum.steps).text, tare__show_counted(calls, "time", NULL).text,
                        tare__show_time(all).text, tare__show_time(waits.most_ns).text, most->file ? most->file : "?",
                        (unsigned)most->line);
+    tare__say_location(out, most->file, most->line);
     tare__say_advice(out,
                      "Keep values on the GPU and read them every N steps (loss.detach(), not loss.item()); use "
                      "torch.where instead of if tensor; copy with non_blocking=True.");
@@ -375,6 +391,7 @@ void tare__rule_checkpoints(findings *out, const tare__analysis *of)
     tare__say_evidence(out, "torch.save took %s in %s of %s; %s of it at %s:%u.", tare__show_time(all).text,
                        tare__show_counted(calls, "call", NULL).text, tare__show_time(of->run.elapsed_ns).text,
                        tare__show_time(saves.most_ns).text, most->file ? most->file : "?", (unsigned)most->line);
+    tare__say_location(out, most->file, most->line);
     tare__say_advice(out,
                      "Save less often, save only what is needed, or write in the background: copy the state to host "
                      "memory, and let a thread or torch.distributed.checkpoint.async_save write it.");
@@ -462,7 +479,8 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
                    "Launching one costs some microseconds, whatever it computes. Forward and backward take %s of step "
                    "time.",
         count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);
-    tare__say_line(out, of, "forward @ ", NULL, "");
+    const tare__hot_question forward = tare__of_phase("forward", "the time in forward passes");
+    tare__say_line(out, of, &forward, "forward @ ", NULL, "");
     tare__say_advice(out,
                      "Replace Python loops over parts of a tensor by operations on the whole tensor (cumsum, einsum, "
                      "torch.vmap, a larger batch); torch.compile fuses what is left.");
@@ -609,7 +627,8 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
                     count(nodes.value).text);
     tare__say_evidence(
         out, "Backward passes with retain_graph=True go through more and more nodes: they include earlier steps.");
-    tare__say_line(out, of, "backward @ ", NULL, "");
+    const tare__hot_question backward = tare__of_phase("backward", "the time in backward passes");
+    tare__say_line(out, of, &backward, "backward @ ", NULL, "");
     tare__say_advice(out,
                      "Detach what is carried from step to step (hidden states, running sums of losses): state = "
                      "state.detach().");

@@ -156,13 +156,18 @@ bool tare__has_line(const tare__analysis *of, const char *start)
     return line_of(of, start, NULL, &(double){0}) != NULL;
 }
 
-bool tare__say_line(findings *out, const tare__analysis *of, const char *start, const char *or, const char *there)
+bool tare__say_line(findings *out, const tare__analysis *of, const tare__hot_question *question, const char *start,
+                    const char *or, const char *there)
 {
     double share;
+    if (tare__say_hot(out, of, question))
+        return true;
     const tare__aggregate_row *line = line_of(of, start, or, &share);
     const char *function = line ? strrchr(line->name, ' ') : NULL;
-    if (line)
+    if (line) {
+        tare__say_location(out, line->file, line->line);
         tare__say_evidence(out, "%s of the stack samples%s are at %s:%u, in %s.", percent(share).text, there,
                            line->file, (unsigned)line->line, function ? function + 1 : "?");
+    }
     return line != NULL;
 }

@@ -4,6 +4,7 @@
 #ifndef TARE_ANALYZE_TRAINING_H
 #define TARE_ANALYZE_TRAINING_H
 
+#include "hot.h"
 #include "rules.h"
 
 /* Whether the row is inside a span of this kind. */
@@ -31,9 +32,11 @@ bool tare__training_of(const tare__analysis *of, training *sum);
 /* A time inside the steps of one process as a share of steady state; threads may run their steps concurrently. */
 double tare__of_steady(const tare__analysis *rank, const training *sum, double ns);
 
-/* Lines of the program by their stack samples, whose names begin with `start`, or with `or` if that is not NULL. Says
- * which line has the most of them; `there` is added to "the stack samples". False: there are none. */
+/* Which line takes most of the time that the question is about. Without sampled stacks, of the samples that the package
+ * takes inside the program: their names begin with `start`, or with `or` if that is not NULL; `there` is added to "the
+ * stack samples". False: there are none. */
 bool tare__has_line(const tare__analysis *of, const char *start);
-bool tare__say_line(findings *out, const tare__analysis *of, const char *start, const char *or, const char *there);
+bool tare__say_line(findings *out, const tare__analysis *of, const tare__hot_question *question, const char *start,
+                    const char *or, const char *there);
 
 #endif

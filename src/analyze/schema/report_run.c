@@ -1,6 +1,9 @@
 /* report_run: tables of a report: the run, its usage, phases and findings.
  * Constant; any thread.
  * Must not know output formats. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "define.h"
 
 /* ---- run ---------------------------------------------------------------------------------------------- */
@@ -288,6 +291,21 @@ const tare__table tare__table_phases = {
 MADE(figure_unit, tare__evidence, tare__value_text(tare__unit_word(row->unit)))
 MADE(finding_severity, tare__finding, tare__value_text(tare__severity_word(row->severity)))
 
+MADE(finding_state, tare__finding,
+     row->line_state ? tare__value_text(tare__state_word(row->line_state)) : (tare__value){.type = TARE__TYPE_ABSENT})
+
+MADE(finding_line_share, tare__finding, tare__value_number(row->function ? row->line_share : NAN))
+
+static tare__value finding_location(tare__cells *cells, const void *at, size_t index)
+{
+    const tare__finding *row = at;
+    (void)index;
+    if (!row->file || !row->line)
+        return (tare__value){.type = TARE__TYPE_ABSENT};
+    snprintf(cells->text, sizeof cells->text, "%.400s:%" PRIu32, row->file, row->line);
+    return tare__value_text(cells->text);
+}
+
 #define R tare__evidence
 static const tare__schema_column figure_columns[] = {
     C(name, TEXT, NOTHING, "name of the figure"),
@@ -311,6 +329,13 @@ static const tare__schema_column finding_columns[] = {
     C(to_ns, NS, NS, "end of that time"),
     L("figures", ROWS, figures, n_figures, figures, "figures behind it"),
     C(source, TEXT, NOTHING, "file and line of a user's rule; null: built in"),
+    M("location", TEXT, NOTHING, finding_location,
+      "`FILE:LINE` of the program with most of the time that the finding is about; null: not known"),
+    C(function, TEXT, NOTHING, "qualified name of its function"),
+    M("line_share", NUMBER, SHARE, finding_line_share,
+      "time of that line, of the time that the finding is about, by stack samples"),
+    M("line_state", TEXT, NOTHING, finding_state, "state of most of the line's time, as in `lines`"),
+    C(inner, TEXT, NOTHING, "innermost function of most of the line's time; null: the line's own function"),
 };
 #undef R
 const tare__table tare__table_findings = ROWS_OF(findings, finding_columns, tare__finding,

@@ -145,6 +145,34 @@ static const tare__schema_column line_columns[] = {
 const tare__table tare__table_lines = ROWS_OF(lines, line_columns, tare__line_row,
     "a line of Python code in sampled stacks, largest active time first; at most 4000 lines ([STACKS.md](STACKS.md))");
 
+/* ---- lines by span ------------------------------------------------------------------------------------------- */
+WAITS(span_line, tare__span_line_row)
+MADE(span_line_kind, tare__span_line_row, tare__value_text(tare__span_kind_word(row->kind)))
+#define R tare__span_line_row
+static const tare__schema_column span_line_columns[] = {
+    C(span, TEXT, NOTHING, "name of the spans", .key = true, .label = "Span"),
+    M("kind", TEXT, NOTHING, span_line_kind, "`span`, `step`, `epoch` or `phase`", HIDDEN),
+    C(file, TEXT, NOTHING, "source file", .key = true, .absent = UNKNOWN),
+    C(line, U32_OR_0, NOTHING, "line", .key = true, UNDER, .between = ":", .absent = UNKNOWN),
+    C(function, TEXT, NOTHING, "qualified name of its function", .key = true),
+    C(own, BOOL, NOTHING, "code of the program itself, as of functions", HIDDEN),
+    C(samples, U64, COUNT, "samples that count for it"),
+    C(span_ns, NS, NS, "sampled time inside spans of this name, of any thread, spans inside them included"),
+    N("time_ns", ns, NS, NS,
+      "of `span_ns`: the line is the innermost line of own code; in spans with hardly any own code, the innermost line",
+      .label = "Time"),
+    C(share, DOUBLE, SHARE, "`time_ns` of `span_ns`", .bar = true),
+    STATES("`time_ns`"),
+    WAITING(span_line, "`time_ns`"),
+    C(inner, TEXT, NOTHING,
+      "innermost function of most of it; null: the line's own function, or another one of own code", .label = "In",
+      .absent = "the line itself"),
+};
+#undef R
+const tare__table tare__table_span_lines = ROWS_OF(span_lines, span_line_columns, tare__span_line_row,
+    "a line that takes time inside spans of a name, the longest spans first; at most 10 lines of each name "
+    "([STACKS.md](STACKS.md))", .label = "Lines by span");
+
 /* ---- packages ------------------------------------------------------------------------------------------------ */
 #define R tare__package_row
 static const tare__schema_column package_columns[] = {
@@ -167,6 +195,25 @@ static const tare__schema_column package_columns[] = {
 #undef R
 const tare__table tare__table_packages = ROWS_OF(packages, package_columns, tare__package_row,
     "a package in sampled stacks, largest active self time first ([STACKS.md](STACKS.md))");
+
+/* ---- imports ------------------------------------------------------------------------------------------------ */
+#define R tare__sampled_import_row
+static const tare__schema_column sampled_import_columns[] = {
+    C(module, TEXT, NOTHING, "name of the module; of the program itself, the name of its file", .key = true,
+      .label = "Module"),
+    C(file, TEXT, NOTHING, "its source file", .key = true),
+    C(package, TEXT, NOTHING, "its package, as in `packages`", .absent = "in no package"),
+    C(samples, U64, COUNT, "samples in which it is the innermost import"),
+    C(self_ns, NS, NS,
+      "time in which it is the innermost import: its own code with what that calls, finding and reading the modules "
+      "that it imports, and its extension modules"),
+    C(total_ns, NS, NS, "time of its import, with the modules that it imports"),
+};
+#undef R
+const tare__table tare__table_sampled_imports = ROWS_OF(sampled_imports, sampled_import_columns,
+    tare__sampled_import_row,
+    "a Python module that was imported while stacks were sampled, the longest import first; at most 1000 "
+    "([STACKS.md](STACKS.md))", .label = "Imports by stack samples");
 
 /* ---- call tree --------------------------------------------------------------------------------------------------- */
 static const char *const node_words[] = {NULL, "process", "thread", "frame", "other", "no_stack"};

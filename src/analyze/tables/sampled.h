@@ -11,6 +11,7 @@
 typedef struct sampled_cell {
     uint32_t thread, stack; /* numbers in the file; stack 0: none */
     uint32_t state;         /* never UNKNOWN */
+    uint32_t path;          /* spans around it: row in the paths of the work; 0: none */
     uint32_t node;          /* of the stack, from tare__analyze_sampled_nodes on */
     uint64_t samples;
     double wall_ns;
@@ -20,18 +21,23 @@ typedef struct sampled_thread {
     uint64_t samples, torn;
     uint64_t first, last;   /* ticks; of the first: less the time that it stands for */
     double wall_ns, cpu_ns, queue_ns, gc_ns, no_stack_ns;
+    double idle_ns; /* of wall_ns: running when sampled, but hardly on or waiting for a CPU since the last sample */
     double state_ns[TARE__STATE_COUNT]; /* of wall_ns, by the state when it was sampled */
     uint32_t last_cell; /* of its newest sample */
+    bool was_on;        /* … it was running or ready */
     uint32_t row;       /* in sampled_threads, after its table; TARE__NO_ROW: not sampled */
 } sampled_thread;
 
 typedef struct sampled {
+    size_t taken;      /* samples so far: the number of the next one */
     sampled_cell *cells;
     size_t n_cells, cells_room;
     tare__index index;
     sampled_thread *threads; /* by number */
     uint32_t n_threads;      /* the largest number */
 } sampled;
+
+uint32_t tare__analyze_sample_state(const tare__stack_sample *sample); /* never UNKNOWN */
 
 /* ---- time by state (stacks_split.c) ---------------------------------------------------------------------- */
 /* How the time of a thread's samples in one state is divided into states: the shares of each row add up to 1. */
@@ -56,6 +62,7 @@ typedef struct sampled_function { /* a function of the file that is used */
     uint32_t kind, first_line;
     uint32_t file_id;        /* the same for the same file */
     uint32_t package;        /* TARE__NO_ROW: of its caller's */
+    uint32_t startup;        /* the same function, where a .pth file executes it; 0: none yet */
     bool own;
 } sampled_function;
 
@@ -71,6 +78,7 @@ typedef struct sampled_node {
     uint32_t line;     /* of Python code; 0: none */
     uint32_t line_row, self_line, own_line; /* its own, the innermost, the innermost of own code; TARE__NO_ROW */
     uint32_t package;  /* of the innermost frame that has one; TARE__NO_ROW */
+    bool startup;      /* of a .pth file, which the interpreter runs before the program */
 } sampled_node;
 
 typedef struct sampled_line {
@@ -98,6 +106,53 @@ void tare__analyze_free_sampled_nodes(sampled_nodes *nodes);
 
 /* The package of a file: its name in *name, *length bytes long. */
 sampled_origin tare__analyze_package(uint32_t kind, const char *file, const char **name, size_t *length);
+
+/* ---- uses: cells for questions about time (stacks_uses.c, findings/hot.c) ------------------------------------- */
+typedef struct use_line {
+    const char *file, *function; /* file NULL: not known */
+    uint32_t line;
+    uint32_t in; /* its function: row */
+    bool own;
+} use_line;
+
+typedef struct use_function {
+    const char *name, *file;
+    uint32_t package; /* row in packages; TARE__NO_ROW: none */
+    bool own;
+} use_function;
+
+typedef struct use_path { /* of spans: [0] is outside of all */
+    uint32_t outer, kind;
+    const char *name;
+} use_path;
+
+typedef struct use { /* time of a thread, inside the same spans, with one stack in one state */
+    uint32_t thread;         /* row in sampled_threads */
+    uint32_t path;
+    uint32_t own_line, line; /* rows: innermost line of own code, innermost line; TARE__NO_ROW: none */
+    uint32_t inner;          /* innermost function: row */
+    uint32_t package;        /* row in packages; TARE__NO_ROW: none */
+    uint32_t state;          /* as sampled; tare__analyze_sampled_times has the time by state */
+    uint64_t samples;
+    double wall_ns;
+} use;
+
+typedef struct tare__uses {
+    const use *rows;
+    size_t n;
+    const use_line *lines;
+    size_t n_lines;
+    const use_function *functions;
+    const char *const *packages;
+    size_t n_functions, n_packages;
+    const use_path *paths;
+    size_t n_paths;
+    const sampled_split *splits; /* by row in sampled_threads */
+} tare__uses;
+
+int tare__analyze_sampled_imports(const sampled *sampled, const sampled_nodes *nodes, tare__analysis *analysis);
+int tare__analyze_span_lines(tare__analysis *analysis); /* after uses: 0 or TARE_E_MEMORY */
+int tare__analyze_uses(const work *work, const sampled_nodes *nodes, tare__analysis *analysis);
 
 /* ---- tables: 0 or TARE_E_MEMORY --------------------------------------------------------------------------- */
 int tare__analyze_sampled_threads(const work *work, sampled *sampled, tare__analysis *analysis);

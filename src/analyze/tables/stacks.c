@@ -8,6 +8,7 @@
 
 #define CELLS_MAX ((size_t)1 << 21) /* further stacks count as samples without a stack */
 #define NO_CELL   UINT32_MAX
+#define IDLE      0.1 /* on or waiting for a CPU for less than this part: it was waiting, and has just woken up */
 
 int tare__analyze_start_stacks(work *work)
 {
@@ -42,18 +43,20 @@ void tare__analyze_free_stacks(work *work)
 static bool is_cell(const void *rows, uint32_t row, const void *key)
 {
     const sampled_cell *cell = (const sampled_cell *)rows + row, *wanted = key;
-    return cell->thread == wanted->thread && cell->stack == wanted->stack && cell->state == wanted->state;
+    return cell->thread == wanted->thread && cell->stack == wanted->stack && cell->state == wanted->state &&
+           cell->path == wanted->path;
 }
 
 /* NO_CELL: out of memory. */
 static uint32_t find_cell(sampled *to, sampled_cell key)
 {
     uint32_t hash = (uint32_t)tare__hash_mix(tare__hash_mix(key.thread, key.stack), key.state);
+    hash = key.path ? (uint32_t)tare__hash_mix(hash, key.path) : hash;
     uint32_t row = tare__index_find(&to->index, hash, is_cell, to->cells, &key);
     if (row != TARE__INDEX_NONE)
         return row;
-    if (to->n_cells >= CELLS_MAX && key.stack) {
-        key.stack = 0;
+    if (to->n_cells >= CELLS_MAX && (key.stack || key.path)) {
+        key.stack = key.path = 0;
         return find_cell(to, key);
     }
     if (!tare__array_fit(&to->cells, &to->cells_room, to->n_cells + 1, sizeof *to->cells) ||
@@ -64,7 +67,7 @@ static uint32_t find_cell(sampled *to, sampled_cell key)
 }
 
 /* A state that could not be read is derived from the counters. */
-static uint32_t state_of(const tare__stack_sample *sample)
+uint32_t tare__analyze_sample_state(const tare__stack_sample *sample)
 {
     if (sample->state == TARE__STATE_UNKNOWN)
         return sample->cpu_ns && sample->cpu_ns >= sample->wall_ns / 2 ? TARE__STATE_RUNNING : TARE__STATE_OTHER;
@@ -84,13 +87,28 @@ static double share_in(const work *work, const tare__stack_sample *sample)
     return to > from && wall > 0 ? (to - from) / wall : 0;
 }
 
+static uint32_t path_of(const work *work, size_t number)
+{
+    return work->joined && number < work->joined->n ? work->joined->of_sample[number] : 0;
+}
+
+static bool is_kept(const work *work, const tare__stack_sample *sample, uint32_t path)
+{
+    const kept_samples *kept = work->filter;
+    return kept->threads[sample->thread] && (!kept->within || kept->paths[path]) &&
+           (!kept->gpu_idle || tare__analyze_gpus_idle(work, sample->ticks));
+}
+
 static int take_sample(work *work, sampled *to, const tare__stack_sample *sample)
 {
+    uint32_t path = path_of(work, to->taken++);
     double share = work->window.to ? share_in(work, sample) : 1;
-    if (!sample->thread || sample->thread > to->n_threads || !(share > 0))
+    if (!sample->thread || sample->thread > to->n_threads || !(share > 0) ||
+        (work->filter && !is_kept(work, sample, path)))
         return 0;
     sampled_thread *thread = &to->threads[sample->thread];
-    sampled_cell key = {.thread = sample->thread, .stack = sample->stack, .state = state_of(sample)};
+    sampled_cell key = {
+        .thread = sample->thread, .stack = sample->stack, .state = tare__analyze_sample_state(sample), .path = path};
     uint32_t cell = thread->last_cell;
     if (cell == NO_CELL || !is_cell(to->cells, cell, &key))
         cell = find_cell(to, key);
@@ -112,6 +130,12 @@ static int take_sample(work *work, sampled *to, const tare__stack_sample *sample
     thread->gc_ns += sample->flags & TARE__SAMPLE_IN_GC ? wall_ns : 0;
     thread->no_stack_ns += to->cells[cell].stack ? 0 : wall_ns;
     thread->state_ns[key.state] += wall_ns;
+    /* Without any CPU time since the last sample, and ready at that one as well, it waits for a CPU all the time. */
+    bool on = key.state == TARE__STATE_RUNNING || key.state == TARE__STATE_RUNNABLE;
+    if (on && (double)sample->cpu_ns + (double)sample->queue_ns < IDLE * (double)sample->wall_ns &&
+        (sample->cpu_ns || !thread->was_on))
+        thread->idle_ns += wall_ns;
+    thread->was_on = on;
     return 0;
 }
 
@@ -135,7 +159,13 @@ int tare__analyze_stacks_table(work *work, tare__analysis *analysis)
         status = tare__analyze_sampled_threads(work, work->sampled, analysis);
     if (!status)
         status = tare__analyze_sampled_tables(work->sampled, &nodes, analysis);
-    if (!status && !work->window.to) /* no rule reads the tree */
+    if (!status)
+        status = tare__analyze_uses(work, &nodes, analysis);
+    if (!status)
+        status = tare__analyze_span_lines(analysis);
+    if (!status)
+        status = tare__analyze_sampled_imports(work->sampled, &nodes, analysis);
+    if (!status && (!work->window.to || work->whole_tree)) /* no rule reads the tree */
         status = tare__analyze_stack_tree(work->sampled, &nodes, analysis);
     tare__analyze_free_sampled_nodes(&nodes);
     return status;

@@ -130,6 +130,34 @@ static bool is_node(const void *rows, uint32_t row, const void *key)
     return node->caller == wanted->caller && node->function == wanted->function && node->line == wanted->line;
 }
 
+/* Lines of .pth files, which the interpreter executes before the program, have no file, as code of the program may. */
+static bool is_startup(const sampled_nodes *of, const sampled_function *function, const sampled_node *caller)
+{
+    const char *file = of->functions[caller->function].file;
+    size_t n = file ? strlen(file) : 0;
+    return function->file && strcmp(function->file, "<string>") == 0 &&
+           (caller->startup || (n >= 8 && strcmp(file + n - 8, "/site.py") == 0) ||
+            (file && strcmp(file, "<frozen site>") == 0));
+}
+
+/* The function with lines of its own, which are no code of the program. TARE__NO_ROW: out of memory. */
+static uint32_t startup_of(sampled_nodes *to, uint32_t function)
+{
+    static const char key[] = "<string> of the interpreter";
+    if (to->functions[function].startup)
+        return to->functions[function].startup;
+    if (!tare__array_fit(&to->functions, &to->functions_room, to->n_functions + 1, sizeof *to->functions))
+        return TARE__NO_ROW;
+    sampled_function *made = &to->functions[to->n_functions];
+    *made = to->functions[function];
+    made->own = false;
+    made->package = TARE__NO_ROW;
+    made->file_id = tare__intern_add(to->files, key, sizeof key - 1);
+    if (made->file_id == TARE__INTERN_NONE)
+        return TARE__NO_ROW;
+    return to->functions[function].startup = (uint32_t)to->n_functions++;
+}
+
 /* What a node has of its caller, and what is its own. False: out of memory. */
 static bool complete(sampled_nodes *to, sampled_node *node)
 {
@@ -142,6 +170,7 @@ static bool complete(sampled_nodes *to, sampled_node *node)
     bool weak = function->package == TARE__NO_ROW || (to->packages[function->package].origin == ORIGIN_NATIVE &&
                                                       caller->package != TARE__NO_ROW &&
                                                       to->packages[caller->package].origin != ORIGIN_NATIVE);
+    node->startup = !function->own && function->file && strcmp(function->file, "<string>") == 0;
     if (!weak)
         node->package = function->package;
     if (function->kind != TARE__FRAME_PYTHON)
@@ -241,6 +270,8 @@ static bool make_nodes(const work *work, sampled_nodes *to, tare__arena *arena, 
         }
         uint32_t function = find_function(work, to, arena, known ? from->function : 0);
         uint32_t caller = from && from->caller < path->stacks[n] ? to->node_of[from->caller] : 0;
+        if (function != TARE__NO_ROW && is_startup(to, &to->functions[function], &to->nodes[caller]))
+            function = startup_of(to, function);
         if (function == TARE__NO_ROW)
             return false;
         bool python = to->functions[function].kind == TARE__FRAME_PYTHON;

@@ -15,7 +15,7 @@ static const char *last_part(const char *path)
 }
 
 /* "train.py (12345)": for an interpreter, the script identifies the process. */
-static const char *process_name(const work *work, uint32_t number, tare__arena *arena)
+const char *tare__analyze_process_name(const work *work, uint32_t number, tare__arena *arena)
 {
     const tare__trace_process *process = tare__trace_process_at(work->trace, number);
     char name[256];
@@ -96,7 +96,7 @@ static void fill_lane(const maker *maker, const ordered *ordered, tare__lane *la
     const tare__trace_stream *stream = from->stream ? tare__trace_stream_at(maker->work->trace, from->stream) : NULL;
     uint32_t kind = from->stream ? TARE__NAME_TRACK : maker->work->names.rows[from->track].kind;
     *lane = (tare__lane){
-        .process = process_name(maker->work, from->process, maker->arena),
+        .process = tare__analyze_process_name(maker->work, from->process, maker->arena),
         .pid = process ? process->pid : 0,
         .tid = stream ? stream->tid : 0,
         .track_kind = kind > TARE__NAME_TRACK ? kind - TARE__NAME_TRACK : from->stream ? 0 : TARE_TRACK_OTHER,
@@ -273,6 +273,10 @@ int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__ti
     }
     if (!status)
         status = make_result(&work, &state, made);
+    if (!status) {
+        status = tare__analyze_sampled_lanes(&work, boxes_max / 8, made, error);
+        told = status && status != TARE_E_MEMORY;
+    }
     if (status && !told)
         tare__fail(error, status, "out of memory while drawing %s", tare__trace_path(trace));
     tare__lanes_free(&state);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "emit/export/flamegraph.h"
 #include "emit/flush.h"
 #include "emit/plain.h"
 #include "emit/sheet.h"
@@ -47,10 +48,11 @@ static void put_warnings(tare__text *out, const tare__comparison *from)
     put(out, folded ? "</details>\n" : "");
 }
 
-static void put_head(tare__text *out, const tare__compare_view *view)
+static void put_head(tare__text *out, const tare__compare_view *view, bool stacks)
 {
     const tare__document *document = &tare__document_compare;
-    tare__plain_begin(out, "Tare: a comparison", "Comparison", view->answer);
+    tare__plain_begin_with(out, "Tare: a comparison", "Comparison", view->answer,
+                           stacks ? tare__flame_style_hash : NULL, stacks ? tare__flame_script_hash : NULL);
     put(out, "<div class=\"sides\">\n");
     put_side(out, "Baseline", &view->baseline);
     put_side(out, "Candidate", &view->candidate);
@@ -233,19 +235,44 @@ static void put_key(tare__text *out, const tare__comparison *from)
     put(out, "</section>\n");
 }
 
+/* ---- stack samples of both runs ------------------------------------------------------------------ */
+static bool has_stacks(const tare__emit_comparison *input)
+{
+    return input->base && input->head && input->base->stacks.n && input->head->stacks.n &&
+           input->base->stacks.active_ns > 0 && input->head->stacks.active_ns > 0;
+}
+
+static int put_stacks(tare__text *out, const tare__emit_comparison *input, const tare__emit_sink *sink,
+                      tare__error *error)
+{
+    put(out, "<section><h2>Call tree</h2>\n<p class=\"lead\">Stack samples of both runs, merged by function. A box is "
+             "below its caller. Functions that only the baseline has are in the table below, not in the "
+             "graph.</p>\n");
+    put(out, "<div class=\"sheet tall\" tabindex=\"0\" role=\"region\" aria-label=\"Call tree of both runs\">");
+    int status = tare__flame_put_difference(input->base, input->head, out, sink, error);
+    put(out, "</div>\n");
+    if (!status)
+        status = tare__compared_functions(out, input->base, input->head) ? 0 : TARE_E_MEMORY;
+    put(out, "</section>\n");
+    return status;
+}
+
 /* Frees `out`. */
-static int put_all(tare__text *out, const tare__compare_view *view, const tare__emit_sink *sink, tare__error *error)
+static int put_all(tare__text *out, const tare__emit_comparison *input, const tare__compare_view *view,
+                   const tare__emit_sink *sink, tare__error *error)
 {
     const tare__document *document = &tare__document_compare;
     const tare__comparison *from = view->comparison;
     int status = 0;
-    put_head(out, view);
+    put_head(out, view, has_stacks(input));
     for (size_t i = 0, n; i < from->n && !status; i += n) {
         for (n = 1; i + n < from->n && from->rows[i + n].section == from->rows[i].section;)
             n++;
         put_section(out, view, &from->rows[i], n);
         status = tare__emit_flush_piece(out, sink, error);
     }
+    if (has_stacks(input) && !status)
+        status = put_stacks(out, input, sink, error);
     for (size_t i = 0; i < document->n_tables; i++)
         if (document->tables[i]->shape == TARE__SHAPE_ROWS && document->tables[i] != &tare__table_compared)
             tare__sheet_table(out, view, document->tables[i]);
@@ -264,7 +291,7 @@ int tare__emit_comparison_html(const void *what, const tare__emit_options *optio
     tare__compared_answer(&answer, input);
     tare__compare_view view = tare__compared_view(input, answer.data);
     out.failed = answer.failed;
-    int status = put_all(&out, &view, sink, error);
+    int status = put_all(&out, input, &view, sink, error);
     tare__text_free(&answer);
     return status;
 }

@@ -28,6 +28,7 @@ typedef struct package {
 
 typedef struct drawing {
     const tare__analysis *analysis;
+    const tare__analysis *base; /* to compare with; NULL: none */
     const tare__emit_sink *sink;
     tare__error *error;
     tare__flame flame;
@@ -82,6 +83,23 @@ static bool sum_packages(drawing *to)
     if (fits && to->n_packages)
         qsort(to->packages, to->n_packages, sizeof *to->packages, by_self);
     return fits;
+}
+
+/* Of the change of its share, in percentage points: -4 (10 less) to 4 (10 more). */
+static double change_of(const drawing *to, const tare__flame_box *box)
+{
+    double before = to->flame.base_ns > 0 ? box->base_ns / to->flame.base_ns : 0;
+    return box->total_ns / to->flame.total_ns - before;
+}
+
+static const double steps[] = {0.0025, 0.01, 0.03, 0.1};
+
+static int level_of(double change)
+{
+    int level = 0;
+    for (size_t i = 0; i < TARE__COUNT_OF(steps); i++)
+        level += fabs(change) >= steps[i];
+    return change < 0 ? -level : level;
 }
 
 static unsigned fill_of(const drawing *to, const tare__flame_box *box)
@@ -150,6 +168,16 @@ static void put_share(drawing *to, const char *before, double ns)
     tare__escape_xml(&to->out, tare__unit_percent(share, ns / to->flame.total_ns)); /* "<0.1 %" */
 }
 
+static void put_baseline(drawing *to, const tare__flame_box *box)
+{
+    char time[TARE__UNIT_BYTES], share[TARE__UNIT_BYTES], change[32];
+    double before = to->flame.base_ns > 0 ? box->base_ns / to->flame.base_ns : 0;
+    tare__text_format(&to->out, "\nbaseline %s, ", tare__unit_time(time, box->base_ns));
+    tare__escape_xml(&to->out, tare__unit_percent(share, before));
+    tare__text_double(change, sizeof change, 'f', 1, 100 * change_of(to, box));
+    tare__text_format(&to->out, "\nchange %s%s percentage points", change_of(to, box) > 0 ? "+" : "", change);
+}
+
 static bool has_file(const tare__flame_box *box)
 {
     return box->state == TARE__STATE_RUNNING && is_frame(box) && box->node->file && box->node->file[0];
@@ -178,7 +206,9 @@ static void put_title(drawing *to, const tare__flame_box *box)
         tare__text_string(&to->out, "\npackage ");
         tare__escape_xml(&to->out, node->package);
     }
-    put_share(to, "\n", box->total_ns);
+    put_share(to, to->base ? "\ncandidate " : "\n", box->total_ns);
+    if (to->base)
+        put_baseline(to, box);
     if (frame)
         put_share(to, "\nself ", box->self_ns);
     if (box->state == TARE__STATE_RUNNING && box->waits_ns > 0)
@@ -206,7 +236,11 @@ static void put_box(drawing *to, const tare__flame_box *box, double x)
     put_number(&to->out, x * 100);
     tare__text_format(&to->out, "%%\" y=\"%u\" width=\"", y);
     put_number(&to->out, share * 100);
-    if (box->state != TARE__STATE_RUNNING)
+    int level = to->base ? level_of(change_of(to, box)) : 0;
+    if (to->base)
+        tare__text_format(&to->out, "%%\" height=\"%d\" class=\"%s%d\"/>", ROW - 1, level < 0 ? "less" : "more",
+                          level < 0 ? -level : level);
+    else if (box->state != TARE__STATE_RUNNING)
         tare__text_format(&to->out, "%%\" height=\"%d\" class=\"w w-%s\"/>", ROW - 1, tare__state_word(box->state));
     else
         tare__text_format(&to->out, "%%\" height=\"%d\" class=\"c%u\"/>", ROW - 1, fill_of(to, box));
@@ -296,6 +330,33 @@ static void put_legend(drawing *to, unsigned y)
     to->legend_rows = at.row + 1;
 }
 
+/* The scale of changes, in percentage points. */
+static void put_scale(drawing *to, unsigned y)
+{
+    static const char *const words[] = {"-10", "-3", "-1", "-0.25", "same share", "+0.25", "+1", "+3", "+10"};
+    double x = MARGIN;
+    for (int i = 0; i < 9; i++) {
+        int level = i - 4;
+        tare__text_format(&to->out,
+                          "<rect class=\"%s%d\" x=\"%u\" y=\"%u\" width=\"11\" height=\"11\" rx=\"2\"/>"
+                          "<text class=\"key\" x=\"%u\" y=\"%u\">%s</text>\n",
+                          level < 0 ? "less" : "more", abs(level), (unsigned)x, y - 10, (unsigned)x + 16, y, words[i]);
+        x += 16 + (double)strlen(words[i]) * 6.4 + 18;
+    }
+    tare__text_format(&to->out, "<text class=\"key\" x=\"%u\" y=\"%u\">percentage points of active time</text>\n",
+                      (unsigned)x, y);
+    to->legend_rows = 1;
+}
+
+static void put_about_difference(drawing *to)
+{
+    char candidate[TARE__UNIT_BYTES], base[TARE__UNIT_BYTES];
+    tare__text_format(&to->out,
+                      "<text id=\"about\" x=\"%d\" y=\"48\">Width: share of active time of the candidate (%s). Color: "
+                      "change of the share against the baseline (%s).</text>\n", MARGIN,
+                      tare__unit_time(candidate, to->flame.total_ns), tare__unit_time(base, to->flame.base_ns));
+}
+
 static void put_about(drawing *to)
 {
     const tare__analysis *analysis = to->analysis;
@@ -321,31 +382,40 @@ static void put_head(drawing *to)
                       "<text id=\"heading\" x=\"%d\" y=\"28\">", MARGIN);
     put_fitting(to, command && command[0] ? command : "Stack samples", WIDTH * 0.45);
     tare__text_string(&to->out, "</text>\n");
-    put_about(to);
+    if (to->base)
+        put_about_difference(to);
+    else
+        put_about(to);
     tare__text_format(&to->out,
                       "<foreignObject id=\"controls\" x=\"%d\" y=\"8\" width=\"330\" height=\"32\">"
                       "<div xmlns=\"http://www.w3.org/1999/xhtml\">"
                       "<input id=\"search\" type=\"search\" placeholder=\"Search functions, files, packages\" "
                       "aria-label=\"Search functions, files, packages\" autocomplete=\"off\" spellcheck=\"false\"/>"
                       "<button id=\"reset\" type=\"button\" disabled=\"disabled\">Whole run</button></div>"
-                      "</foreignObject>\n<text id=\"found\" x=\"%d\" y=\"48\"></text>\n",
-                      WIDTH - MARGIN - 330, WIDTH - MARGIN - 330);
-    put_legend(to, 70);
+                      "</foreignObject>\n<text id=\"found\" x=\"%d\" y=\"%d\"></text>\n",
+                      WIDTH - MARGIN - 330, WIDTH - MARGIN - 330, to->base ? 70 : 48);
+    if (to->base)
+        put_scale(to, 70);
+    else
+        put_legend(to, 70);
 }
 
 /* The head is written first but its height is known only then: it goes to a text of its own. */
 static int put_all(drawing *to)
 {
     static const char hint[] = "Click a box to zoom in, click it again or press Escape to zoom out.";
-    tare__text head = {0};
+    tare__text head = {0}, before = to->out;
+    to->out = (tare__text){.failed = before.failed};
     put_head(to);
     head = to->out;
-    to->out = (tare__text){.failed = head.failed};
+    to->out = before;
+    to->out.failed |= head.failed;
     unsigned top = 70 + to->legend_rows * ROW - 6, inner = to->flame.depth * ROW, bottom = top + inner + 30;
+    if (!to->base)
+        tare__text_string(&to->out, "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?>\n");
     tare__text_format(&to->out,
-                      "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?>\n"
-                      "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" height=\"%u\" "
-                      "viewBox=\"0 0 %d %u\">\n<title>Flame graph: ",
+                      "<svg class=\"flamegraph\" xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" "
+                      "height=\"%u\" viewBox=\"0 0 %d %u\">\n<title>Flame graph: ",
                       WIDTH, bottom, WIDTH, bottom);
     tare__escape_xml(&to->out, to->analysis->run.command ? to->analysis->run.command : "stack samples");
     tare__text_string(&to->out, "</title>\n<style><![CDATA[");
@@ -361,7 +431,20 @@ static int put_all(drawing *to)
     tare__text_string(&to->out, "<script><![CDATA[");
     tare__text_string(&to->out, tare__flame_script);
     tare__text_string(&to->out, "]]></script>\n</svg>\n");
-    return status ? status : tare__emit_flush(&to->out, to->sink, to->error);
+    return status || to->base ? status : tare__emit_flush(&to->out, to->sink, to->error);
+}
+
+int tare__flame_put_difference(const tare__analysis *base, const tare__analysis *candidate, tare__text *out,
+                               const tare__emit_sink *sink, tare__error *error)
+{
+    drawing to = {.analysis = candidate, .base = base, .sink = sink, .error = error, .out = *out};
+    int status = tare__flame_compare(base, candidate, &to.flame, error);
+    if (!status)
+        status = put_all(&to);
+    *out = to.out;
+    tare__flame_free(&to.flame);
+    tare__text_free(&to.name);
+    return status;
 }
 
 static int emit_flamegraph(const tare__emit_input *input, const tare__emit_options *options,

@@ -13,6 +13,7 @@ typedef struct merging {
     tare__intern *functions, *keys; /* functions by name, file and first line; boxes by parent and what they are */
     uint32_t *box_of;               /* by node */
     tare__text name;
+    bool compared, base; /* two runs are merged; the baseline is being added */
 } merging;
 
 /* ---- boxes ---------------------------------------------------------------------------------------------- */
@@ -44,8 +45,13 @@ static uint32_t function_of(merging *to, const tare__stack_node *node)
     tare__text_clear(&to->name);
     tare__text_string(&to->name, node->name);
     tare__text_append(&to->name, "", 1);
-    tare__text_string(&to->name, node->file ? node->file : "");
-    tare__text_append(&to->name, (const char *)&node->first_line, sizeof node->first_line);
+    const char *file = node->file ? node->file : "", *slash = strrchr(file, '/');
+    if (to->compared) { /* files may have moved, and lines of a changed program have */
+        tare__text_string(&to->name, slash ? slash + 1 : file);
+    } else {
+        tare__text_string(&to->name, file);
+        tare__text_append(&to->name, (const char *)&node->first_line, sizeof node->first_line);
+    }
     return to->name.failed ? TARE__INTERN_NONE : tare__intern_add(to->functions, to->name.data, to->name.length);
 }
 
@@ -58,9 +64,35 @@ static bool add_waits(merging *to, const tare__stack_node *node, uint32_t box)
         uint32_t at = box_at(to, &(box_key){box, 0, state, 0}, node);
         if (at == TARE__FLAME_NONE)
             return false;
-        to->flame->boxes[at].self_ns += ns;
+        *(to->base ? &to->flame->boxes[at].base_self_ns : &to->flame->boxes[at].self_ns) += ns;
     }
     return true;
+}
+
+static uint32_t leading_process(const tare__analysis *of)
+{
+    for (uint32_t i = 0; i < of->stacks.n; i++)
+        if (of->stacks.nodes[i].what == TARE__NODE_THREAD && of->stacks.nodes[i].thread == of->stacks.leading)
+            return of->stacks.nodes[i].parent;
+    return TARE__NO_ROW;
+}
+
+/* The process of the leading thread, whatever its arguments; other processes and threads by their names without the id:
+ * "train.py (4242)", "thread 4243". */
+static uint32_t place_of(merging *to, const tare__stack_node *node)
+{
+    const tare__analysis *of = to->analysis;
+    uint32_t leading = of->stacks.leading, number = (uint32_t)(node - of->stacks.nodes);
+    if (leading < of->n_sampled_threads && node->what == TARE__NODE_PROCESS && leading_process(of) == number)
+        return tare__intern_add(to->functions, "", 1);
+    if (node->what == TARE__NODE_THREAD && node->thread == leading && leading != TARE__NO_ROW)
+        return tare__intern_add(to->functions, "", 1);
+    size_t n = strlen(node->name), end = n;
+    while (end > 0 && strchr("0123456789()", node->name[end - 1]))
+        end--;
+    tare__text_clear(&to->name);
+    tare__text_append(&to->name, node->name, end < n && end > 0 && node->name[end - 1] == ' ' ? end - 1 : n);
+    return to->name.failed ? TARE__INTERN_NONE : tare__intern_add(to->functions, to->name.data, to->name.length);
 }
 
 static bool add_node(merging *to, uint32_t number)
@@ -68,15 +100,16 @@ static bool add_node(merging *to, uint32_t number)
     const tare__stack_node *node = &to->analysis->stacks.nodes[number];
     bool merged = node->what != TARE__NODE_PROCESS && node->what != TARE__NODE_THREAD;
     box_key key = {node->parent == TARE__NO_ROW ? TARE__FLAME_NONE : to->box_of[node->parent],
-                   merged ? function_of(to, node) : 0, TARE__STATE_RUNNING, merged ? 0 : number + 1};
+                   merged ? function_of(to, node) : to->compared ? place_of(to, node) : 0,
+                   TARE__STATE_RUNNING, merged || to->compared ? 0 : number + 1};
     if (key.function == TARE__INTERN_NONE)
         return false;
     uint32_t at = to->box_of[number] = box_at(to, &key, node);
     if (at == TARE__FLAME_NONE)
         return false;
     tare__flame_box *box = &to->flame->boxes[at];
-    box->self_ns += node->of.ns[TARE__STATE_RUNNING];
-    if (node->self_ns > box->most_ns) {
+    *(to->base ? &box->base_self_ns : &box->self_ns) += node->of.ns[TARE__STATE_RUNNING];
+    if (!to->base && node->self_ns > box->most_ns) {
         box->most_ns = node->self_ns;
         box->node = node;
     }
@@ -89,12 +122,15 @@ static void add_totals(tare__flame *flame)
     for (size_t i = flame->n; i-- > 0;) {
         tare__flame_box *box = &flame->boxes[i];
         box->total_ns += box->self_ns;
+        box->base_ns += box->base_self_ns;
         if (box->state != TARE__STATE_RUNNING)
             box->waits_ns = box->total_ns;
         if (box->parent == TARE__FLAME_NONE) {
             flame->total_ns += box->total_ns;
+            flame->base_ns += box->base_ns;
         } else {
             flame->boxes[box->parent].total_ns += box->total_ns;
+            flame->boxes[box->parent].base_ns += box->base_ns;
             flame->boxes[box->parent].waits_ns += box->waits_ns;
         }
     }
@@ -135,19 +171,32 @@ static bool link_siblings(tare__flame *flame)
     return true;
 }
 
-int tare__flame_make(const tare__analysis *analysis, tare__flame *flame, tare__error *error)
+static bool add_tree(merging *to, const tare__analysis *analysis)
 {
-    merging to = {.analysis = analysis, .flame = flame};
+    to->analysis = analysis;
+    to->box_of = calloc(analysis->stacks.n + 1, sizeof *to->box_of);
+    bool fits = to->box_of != NULL;
+    for (uint32_t i = 0; i < analysis->stacks.n && fits; i++)
+        fits = add_node(to, i);
+    free(to->box_of);
+    return fits;
+}
+
+/* base NULL: there is none. */
+static int make(const tare__analysis *base, const tare__analysis *analysis, tare__flame *flame, tare__error *error)
+{
+    merging to = {.flame = flame, .compared = base != NULL};
     *flame = (tare__flame){.first = TARE__FLAME_NONE};
     int status = tare__stacks_require(analysis, error);
+    if (!status && base)
+        status = tare__stacks_require(base, error);
     if (status)
         return status;
     to.functions = tare__intern_new();
     to.keys = tare__intern_new();
-    to.box_of = calloc(analysis->stacks.n, sizeof *to.box_of);
-    bool fits = to.functions && to.keys && to.box_of;
-    for (uint32_t i = 0; i < analysis->stacks.n && fits; i++)
-        fits = add_node(&to, i);
+    bool fits = to.functions && to.keys && add_tree(&to, analysis);
+    to.base = true;
+    fits = fits && (!base || add_tree(&to, base));
     if (fits) {
         add_totals(flame);
         fits = link_siblings(flame);
@@ -155,8 +204,18 @@ int tare__flame_make(const tare__analysis *analysis, tare__flame *flame, tare__e
     tare__intern_free(to.functions);
     tare__intern_free(to.keys);
     tare__text_free(&to.name);
-    free(to.box_of);
     return fits ? 0 : tare__fail(error, TARE_E_MEMORY, "out of memory");
+}
+
+int tare__flame_make(const tare__analysis *analysis, tare__flame *flame, tare__error *error)
+{
+    return make(NULL, analysis, flame, error);
+}
+
+int tare__flame_compare(const tare__analysis *base, const tare__analysis *candidate, tare__flame *flame,
+                        tare__error *error)
+{
+    return make(base, candidate, flame, error);
 }
 
 void tare__flame_free(tare__flame *flame)

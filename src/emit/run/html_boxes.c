@@ -79,6 +79,99 @@ static void put_counters(tare__html *page)
     tare__json_end_array(&page->json);
 }
 
+/* ---- sampled threads ----------------------------------------------------------------------------- */
+static void put_sampled_lane(tare__html *page, size_t index)
+{
+    const tare__lane *lane = &page->timeline->sampled_lanes[index];
+    tare__json_string(&page->json, lane->name);
+    tare__html_known(page, lane->pid);
+    tare__html_known(page, lane->tid);
+    tare__json_unsigned(&page->json, lane->depth);
+    tare__json_unsigned(&page->json, lane->spans);
+}
+
+/* States, then functions: a box of a function has the number of its name after the states. */
+static void put_sampled_names(tare__html *page)
+{
+    tare__json_key(&page->json, "names");
+    tare__json_array(&page->json);
+    for (uint32_t i = 0; i < TARE__STATE_COUNT; i++)
+        tare__json_string(&page->json, tare__state_phrase(i));
+    for (size_t i = 0; i < page->timeline->n_sampled_names; i++)
+        tare__json_string(&page->json, page->timeline->sampled_names[i]);
+    tare__json_end_array(&page->json);
+    tare__json_put_unsigned(&page->json, "states", TARE__STATE_COUNT);
+}
+
+/* Rows as of spans; of depth 2, boxes of stacks, with the number of the innermost frame. */
+static void put_sampled_boxes(tare__html *page)
+{
+    const tare__timeline *timeline = page->timeline;
+    tare__text bytes = {0};
+    tare__json_key(&page->json, "rows");
+    tare__json_array(&page->json);
+    for (size_t at = 0, next; at < timeline->n_sampled_boxes; at = next) {
+        const tare__box *first = &timeline->sampled_boxes[at];
+        double end = 0;
+        for (next = at; next < timeline->n_sampled_boxes && timeline->sampled_boxes[next].lane == first->lane &&
+                        timeline->sampled_boxes[next].depth == first->depth;
+             next++) {
+            tare__box box = timeline->sampled_boxes[next];
+            box.name += box.depth == 1 ? TARE__STATE_COUNT : 0;
+            pack_box(&bytes, &box, &end);
+        }
+        tare__json_unsigned(&page->json, first->lane);
+        tare__json_unsigned(&page->json, first->depth);
+        tare__json_unsigned(&page->json, next - at);
+    }
+    tare__json_end_array(&page->json);
+    tare__json_key(&page->json, "packed");
+    tare__html_packed(page, &bytes);
+    tare__text_free(&bytes);
+}
+
+/* Frames as numbers: caller, line, index of the text of its function; and these texts, each once. */
+static void put_frames(tare__html *page)
+{
+    const tare__timeline *timeline = page->timeline;
+    tare__intern *texts = tare__intern_new();
+    tare__text text = {0}, bytes = {0};
+    for (size_t i = 0; texts && i < timeline->n_sampled_frames; i++) {
+        const tare__sampled_frame *frame = &timeline->sampled_frames[i];
+        tare__text_clear(&text);
+        const char *file = frame->file ? frame->file : "";
+        tare__text_format(&text, "%.200s%s%.300s", frame->name, *file ? " · " : "", file);
+        uint32_t id = text.failed ? TARE__INTERN_NONE : tare__intern_add(texts, text.data, text.length);
+        page->text.failed = page->text.failed || id == TARE__INTERN_NONE;
+        tare__pack_varint(&bytes, frame->caller);
+        tare__pack_varint(&bytes, frame->line);
+        tare__pack_varint(&bytes, id);
+    }
+    tare__json_key(&page->json, "functions");
+    tare__json_array(&page->json);
+    for (uint32_t i = 0; texts && i < tare__intern_count(texts); i++)
+        tare__json_string(&page->json, tare__intern_text(texts, i, NULL));
+    tare__json_end_array(&page->json);
+    tare__json_put_unsigned(&page->json, "frames", timeline->n_sampled_frames);
+    tare__json_key(&page->json, "packed_frames");
+    tare__html_packed(page, &bytes);
+    page->text.failed = page->text.failed || !texts;
+    tare__text_free(&bytes);
+    tare__text_free(&text);
+    tare__intern_free(texts);
+}
+
+static void put_sampled(tare__html *page)
+{
+    tare__json_key(&page->json, "sampled");
+    tare__json_object(&page->json);
+    tare__html_table(page, "lanes", "name pid tid depth spans", page->timeline->n_sampled_lanes, 0, put_sampled_lane);
+    put_sampled_names(page);
+    put_sampled_boxes(page);
+    put_frames(page);
+    tare__json_end_object(&page->json);
+}
+
 void tare__html_timeline(tare__html *page)
 {
     const tare__timeline *timeline = page->timeline;
@@ -88,6 +181,8 @@ void tare__html_timeline(tare__html *page)
     put_names(page);
     put_boxes(page);
     put_counters(page);
+    if (timeline->n_sampled_lanes)
+        put_sampled(page);
     tare__json_put_unsigned(&page->json, "spans", timeline->spans);
     tare__json_put_unsigned(&page->json, "merged", timeline->merged_spans);
     tare__json_put_unsigned(&page->json, "left_out", timeline->left_out_spans);

@@ -21,7 +21,7 @@ def activation_bytes(runner: Any, inputs: Any) -> Any:
     told = _profiled(runner, inputs)
     if isinstance(told, Missing):
         return told
-    return _peak([change for _, change in told["changes"]])
+    return _native.highest(told["changes"])
 
 
 def _cuda_activation(runner: Any, inputs: Any) -> Any:
@@ -39,14 +39,6 @@ def _cuda_activation(runner: Any, inputs: Any) -> Any:
     return reading.peak - reading.before
 
 
-def _peak(changes: List[int]) -> int:
-    live = most = 0
-    for change in changes:
-        live += change
-        most = max(most, live)
-    return most
-
-
 def _profiled(runner: Any, inputs: Any) -> Any:
     """(time, bytes) of every allocation and free of one run, and the operators they were in; or Missing."""
     from torch import profiler as native
@@ -59,10 +51,9 @@ def _profiled(runner: Any, inputs: Any) -> Any:
             with _native.own_profile([native.ProfilerActivity.CPU], profile_memory=True) as told:
                 result = call()
                 del result
-            events = [event for event in told.profiler.kineto_results.events() if event.name() == "[memory]"]
+            changes = _native.memory_changes(told)
     except Exception as error:
         return Missing(f"torch's profiler could not count memory: {_state.first_line(error)}")
-    changes = sorted(((event.start_ns(), event.nbytes()) for event in events), key=lambda one: one[0])
     rows = [{"name": event.key, "calls": event.count, "bytes": event.self_cpu_memory_usage}
             for event in told.key_averages() if getattr(event, "self_cpu_memory_usage", 0) > 0]
     return {"changes": changes, "operators": sorted(rows, key=lambda row: -row["bytes"])[:20]}
@@ -127,7 +118,7 @@ def _tracked(runner: Any, inputs: Any, allocations: bool, deallocations: bool) -
     if isinstance(told, Missing):
         return {"allocations": told, "deallocations": told, "activation_peak_bytes": told}
     changes = told["changes"]
-    out: Dict[str, Any] = {"activation_peak_bytes": _peak([change for _, change in changes])}
+    out: Dict[str, Any] = {"activation_peak_bytes": _native.highest(changes)}
     if allocations:
         taken = [change for _, change in changes if change > 0]
         out["allocations"] = {"count": len(taken), "bytes": sum(taken), "largest": max(taken, default=0),

@@ -1,6 +1,6 @@
 // flame: zoom, search and keys of a flame graph in one SVG file. Without a script it is still a picture.
 (function() {
-  const root = document.documentElement, frames = document.getElementById("frames"), CHARACTER = 7;
+  const root = document.currentScript.closest(".flamegraph"), frames = document.getElementById("frames"), CHARACTER = 7;
   const found = document.getElementById("found"), details = document.getElementById("details"),
         input = document.getElementById("search"), reset = document.getElementById("reset");
   // Boxes in the order of the file: a box comes before those that it calls.
@@ -110,7 +110,7 @@
   reset.addEventListener("click", () => zoom(null));
   // As wide as the window, without scaling the text.
   function fit() {
-    const wide = Math.max(innerWidth, 400);
+    const wide = Math.max(root.getBoundingClientRect().width || innerWidth, 400);
     frames.setAttribute("width", wide - SIDES);
     document.getElementById("controls").setAttribute("x", wide - CONTROLS);
     found.setAttribute("x", wide - CONTROLS);

@@ -1,5 +1,14 @@
 // hands: mouse, wheel and keys on the timeline; search; the selected box; the same data as a table.
-function putPicked(at, quiet) {
+// Frames, innermost first.
+function pickedStack(at, instant) {
+  const lane = boxes.laneOf(at);
+  const frames = lane.sampled ? boxes.stackAt(lane, instant === undefined ? middleOf(at) : instant) : [];
+  return frames.length > 0 &&
+    el("ol", {class: "picked-stack", "aria-label": "Stack, innermost function first"},
+      frames.map(([text, line]) => el("li", null, text + (line > 0 ? ":" + line : ""))));
+}
+const middleOf = (at) => (boxes.start[at] + boxes.end[at]) / 2;
+function putPicked(at, quiet, instant) {
   timeline.picked = at;
   const place = byId("picked");
   timeline.draw();
@@ -10,7 +19,8 @@ function putPicked(at, quiet) {
   const lane = boxes.laneOf(at);
   place.replaceChildren(el("strong", null, boxes.nameOf(at)),
     ...boxes.linesOf(at).map((line) => el("span", null, line)), el("span", {class: "muted"}, lane.name),
-    el("button", {type: "button", on: {click: () => zoomToPicked()}}, "Zoom to it"));
+    el("button", {type: "button", on: {click: () => zoomToPicked()}}, "Zoom to it"),
+    ...[pickedStack(at, instant)].filter(Boolean));
   if (!quiet) timeline.showRow(at);
 }
 function zoomToPicked() {
@@ -186,7 +196,7 @@ function click(x, y) {
   if (found && !found.row)
     timeline.fold(found.lane);
   else
-    putPicked(at, true);
+    putPicked(at, true, timeline.at(x));
 }
 // Scrolling the page must not be captured by an element under the mouse: the wheel zooms only if requested.
 function onWheel(event, x) {
@@ -292,16 +302,19 @@ function putTimelineTable() {
 
 // ---- setup --------------------------------------------------------------------------------------
 function putTimelineLead() {
-  const line = DATA.timeline, parts = [];
-  parts.push(
-    plural(line.spans, "span") + " of " + plural(boxes.lanes.length, "thread or track", "threads and tracks") + ".");
+  const line = DATA.timeline, parts = [], lanes = boxes.lanes.length - boxes.sampled;
+  if (line.spans > 0)
+    parts.push(plural(line.spans, "span") + " of " + plural(lanes, "thread or track", "threads and tracks") + ".");
   if (line.merged > 0)
     parts.push(exactly(line.merged) + " of them are too short to display and are merged into " +
       exactly(boxes.calls.filter((n) => n > 1).length) + " boxes that keep their number and total time.");
   if (line.left_out > 0)
     parts.push(exactly(line.left_out) + " more are omitted: nested too deeply or on too many threads.");
+  if (boxes.sampled > 0)
+    parts.push(plural(boxes.sampled, "thread") + " by stack samples: the state, and the innermost function of own code. " +
+      "Select a box to see the stack.");
   byId("timeline-lead").textContent =
-    line.spans > 0 ? parts.join(" ") : "No spans were recorded in this run; the charts show the sampled metrics.";
+    parts.length > 0 ? parts.join(" ") : "No spans were recorded in this run; the charts show the sampled metrics.";
 }
 function putTimeline() {
   const holder = byId("lanes"), text = byId("timeline-search");

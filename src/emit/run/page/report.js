@@ -51,6 +51,9 @@ function putFinding(row) {
   return el("article", {class: "finding " + row.severity, "data-id": row.id},
     el("div", {class: "severity", "data-mark": mark}, word),
     el("div", {class: "words"}, el("h3", null, row.title), row.evidence && el("p", {class: "evidence"}, row.evidence),
+      known(row.location) && el("p", {class: "location small"}, el("code", null, row.location),
+        known(row.function) && " in " + row.function,
+        known(row.line_share) && ": " + percent(row.line_share) + " of that time"),
       row.advice && el("p", {class: "advice"}, row.advice),
       figures.length > 0 &&
         el("dl", {class: "figures-of"},

@@ -1,4 +1,8 @@
 // timeline: lanes of boxes on a canvas, with level of detail: boxes narrower than a pixel are merged.
+// By number of the state: other, running, ready, GIL, lock, disk, network, child, pipe, GPU; sleeping and others faint.
+const STATE_FILLS = [
+  null, "--fill-2", "--critical", "--line-1", "--line-3", "--line-4", "--line-0", "--fill-7", "--fill-4", "--fill-3"
+];
 const RULER = 24, LABEL = 19, ROW = 18, GAP = 9;
 const FONT =
   '11.5px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", "DejaVu Sans", sans-serif';
@@ -173,7 +177,11 @@ const timeline = {
       accent: style("--accent")
     };
     const fills = Array.from({length: FILLS}, (_, at) => style("--fill-" + at));
-    boxes.fills = boxes.names.map((name) => fills[fillOf(name)]);
+    const [firstState, states] = boxes.states;
+    boxes.fills = boxes.names.map((name, at) => {
+      const state = at - firstState;
+      return state >= 0 && state < states ? style(STATE_FILLS[state] || "--line") : fills[fillOf(name)];
+    });
     this.lines = [0, 1, 2, 3, 4, 5].map((at) => style("--line-" + at));
   },
   drawRuler(g, height) {
@@ -262,7 +270,7 @@ const timeline = {
   drawLane(g, lane, top) {
     const y = lane.y - top;
     g.fillStyle = this.ink.muted;
-    g.fillText((lane.folded ? "▸ " : "▾ ") + lane.name + "  ·  " + plural(lane.spans, "span"), 8, y + LABEL / 2 + 1);
+    g.fillText((lane.folded ? "▸ " : "▾ ") + lane.name + "  ·  " + plural(lane.spans, lane.sampled ? "stack sample" : "span"), 8, y + LABEL / 2 + 1);
     for (let depth = 0; depth < lane.levels; depth++) {
       const place = y + LABEL + depth * ROW;
       if (lane.rows[depth] && place + ROW > RULER && place < this.seen) this.drawRow(g, lane.rows[depth], place);
@@ -320,8 +328,12 @@ const overview = {
   bins: null,
   fill(n) {
     const sums = new Float64Array(n), each = boxes.last / n;
-    boxes.rows.filter((row) => row.depth === 0).forEach((row) => {
+    // Without spans: threads that run. Tables of states have "running" second.
+    const spans = boxes.rows.some((row) => !boxes.lanes[row.lane].sampled), running = boxes.states[0] + 1;
+    const wanted = (row) => row.depth === 0 && boxes.lanes[row.lane].sampled !== spans;
+    boxes.rows.filter(wanted).forEach((row) => {
       for (let at = row.first; at < row.end; at++) {
+        if (!spans && boxes.name[at] !== running) continue;
         const first = Math.min(n - 1, Math.floor(boxes.start[at] / each)),
               last = Math.min(n - 1, Math.floor(boxes.end[at] / each));
         for (let bin = first; bin <= last; bin++) {
