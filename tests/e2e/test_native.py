@@ -125,7 +125,8 @@ def test_trace_has_the_names_itself(bench):
 def test_attach(bench):
     program = subprocess.Popen([VICTIMS / "natives", "spin", "60"], cwd=bench.folder)
     try:
-        bench.tare("attach", "-q", "-f", "-o", "t.tare", "--no-history", "--native", "--duration", "2s", str(program.pid))
+        bench.tare("attach", "-q", "-f", "-o", "t.tare", "--no-history", "--native", "--duration", "2s",
+                   str(program.pid))
         report = bench.json(bench.folder / "t.tare")
         assert any("in_thread" in row["function"] for row in report["functions"])
     finally:
