@@ -157,7 +157,7 @@ __attribute__((visibility("default"))) void check_report(int details)
                                            &whole);
     uint64_t end = cpu_ns();
     printf("stacks %u\nwhole %u\nequal %u\nshort %u\nlonger %u\nwrong %u\nframes %zu\nequal_frames %zu\nfirst_us %llu\n"
-           "warm_ns_per_frame %llu\nfunctions_compiled %zu\n",
+           "warm_ns_per_frame %llu\nrows %zu\n",
            taken, n_whole, equal, shorter, longer, wrong, expected_frames, equal_frames,
            (unsigned long long)(warm - first_start) / 1000,
            (unsigned long long)((end - warm) / (n_frames ? n_frames : 1)), unwind->rows.n);
