@@ -274,3 +274,15 @@ def test_killed_recording_is_read(bench):
     collector.send_signal(signal.SIGKILL)
     collector.wait()
     assert any(row["kind"] == "native" for row in bench.json(trace)["functions"])
+
+
+def test_without_permission(bench):
+    """Threads that wait have native stacks, those that run have a note that says why not."""
+    env = {"LD_PRELOAD": str(VICTIMS / "no_events.so")}
+    done, report = run(bench, VICTIMS / "natives", "wait", "0.6", env=env)
+    assert any("native stacks of running threads were not sampled" in note for note in report["notes"]), report["notes"]
+    assert any("waits(double)" in row["function"] for row in report["functions"])
+    program = write(bench, "busy.py", "import time\nwhile time.process_time() < 0.4: pass\n")
+    _, report = run(bench, max(PYTHONS.values()), program, env=env)
+    assert any(row["kind"] == "python" and row["self_ns"] for row in report["functions"])
+    assert "native stacks (--native)" in bench.tare("doctor", env=env).out
