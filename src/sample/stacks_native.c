@@ -14,9 +14,9 @@
 #include "stacks_inner.h"
 #include "tare.h"
 
-#define DEFER_RUNNING 4u  /* intervals; then a thread that runs is sampled without its registers */
+#define DEFER_RUNNING 12u /* intervals; then a thread that runs is sampled without its registers */
 #define DEFER_READY 500u  /* the same of one that waits for a CPU */
-#define DEFER_NEW 2u      /* the same of one without an event so far: it may end before its first one */
+#define DEFER_NEW 5u      /* the same of one without an event so far: it may end before its first one */
 #define LIST_NS 100000000u /* until the threads of a process are listed again */
 #define RESTS_MAX 10u     /* passes between two samples of a thread that does not run */
 #define SILENT_INTERVALS 5u /* of CPU time without an event: its thread has no events */

@@ -57,6 +57,7 @@ def test_shares_of_a_c_program(bench):
         names = [name for name, _, _ in path]
         if "half" in names:
             assert names[:names.index("half")][-2:] == ["main", "work"] or "work" in names
+    assert "Functions by CPU time" in done.err
     thread = report["sampled_threads"][0]
     assert thread["wall_ns"] <= report["run"]["elapsed_ns"] * 1.001
     assert thread["no_stack_ns"] < 0.2 * thread["wall_ns"]

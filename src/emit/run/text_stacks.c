@@ -322,6 +322,15 @@ void tare__part_hot_lines(tare__page *page, const tare__analysis *analysis)
     free(hot.rows);
 }
 
+/* Lines are those of Python code. */
+static bool has_native(const tare__analysis *analysis)
+{
+    for (size_t i = 0; i < analysis->n_functions; i++)
+        if (analysis->functions[i].kind == TARE__FRAME_NATIVE)
+            return true;
+    return false;
+}
+
 void tare__part_hot_functions(tare__page *page, const tare__analysis *analysis)
 {
     double all_ns = 0, others_ns = 0;
@@ -330,6 +339,6 @@ void tare__part_hot_functions(tare__page *page, const tare__analysis *analysis)
         all_ns += row->of.ns[TARE__STATE_RUNNING];
         others_ns += row->leading ? 0 : row->of.ns[TARE__STATE_RUNNING];
     }
-    if (all_ns > 0 && (others_ns >= OTHERS_WORK * all_ns || page->options->all))
+    if (all_ns > 0 && (others_ns >= OTHERS_WORK * all_ns || has_native(analysis) || page->options->all))
         put_functions(page, analysis, all_ns, is_detailed(analysis) ? FEW_AMONG : FEW_FUNCTIONS);
 }
