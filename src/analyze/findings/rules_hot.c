@@ -107,7 +107,7 @@ static void say_title(findings *out, const tare__analysis *of, const tare__hot *
     bool runs = hot->state == TARE__STATE_RUNNING;
     tare__place_text place = tare__show_place(of, hot->file, hot->line);
     if (by_function)
-        tare__say_title(out, "%s of the run is %s, mostly at %s", percent(hot->function_share).text,
+        tare__say_title(out, "%s of the run is %s, hottest line %s", percent(hot->function_share).text,
                         tare__show_name(hot->function).text, place.text);
     else
         tare__say_title(out, "%s of the run is %s at %s%s%s", percent(hot->share).text,
