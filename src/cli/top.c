@@ -21,7 +21,7 @@
 #define LIST_NS 500000000u
 #define ROWS_MAX 200u
 #define PROCESSES_MAX 256u
-#define COLUMN_SHARES 28u /* columns before the function's name */
+#define COLUMN_SHARES 29u /* columns before the function's name */
 
 enum { TOP_COUNT };
 
@@ -267,7 +267,7 @@ static int show(top *state, bool terminal)
     tare__text out = {0};
     window(&rows, &columns);
     if (terminal)
-        tare__text_string(&out, "\x1b[H\x1b[J");
+        dprintf(STDOUT_FILENO, "\x1b[H\x1b[J"); /* not part of the text, whose control characters are escaped */
     put_head(state, columns, &out);
     for (uint32_t i = 0; order && i < n && i < state->row_room; i++)
         if (state->rows[i].total)

@@ -101,6 +101,9 @@ const char *tare__nvml_describe(char out[256]);
 #include "python.h"
 #include "state.h"
 #include "stacks.h"
+#include "symbols.h"
+#include "unwind.h"
+void tare__symbols_doctor(const char *root, tare__sample_check_sink *sink, void *context);
 
 /* ---- samplers ---------------------------------------------------------------------------------------------
  * For this module only. */

@@ -21,4 +21,5 @@ void tare__sample_doctor(const char *root, tare__sample_check_sink *sink, void *
     for (size_t i = 0; i < TARE__COUNT_OF(samplers); i++)
         if (samplers[i]->doctor)
             samplers[i]->doctor(root, sink, context);
+    tare__symbols_doctor(root, sink, context);
 }

@@ -1,16 +1,19 @@
 """Sampled stacks where they are hard to get: embedded and unusual interpreters, sub-interpreters, namespaces, code that
 is replaced all the time, processes that are stopped or have ended, and versions that are not supported."""
+import fcntl
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
-import sysconfig
+import termios
 
 import pytest
-from conftest import scaled
+from conftest import TARE, scaled
 from test_stacks import PYTHONS, python, run, write  # noqa: F401: a fixture
 from waiting import until
 
@@ -308,3 +311,52 @@ def test_workers_of_every_kind(bench, python):  # noqa: F811
     assert function(report, "work")["samples"] > 100
     pids = {report["sampled_threads"][row["thread"]]["pid"] for row in report["stacks"] if row["name"] == "work"}
     assert len(pids) >= 3, report["sampled_threads"]  # a worker may do the work of both
+
+
+def test_top_fits_a_terminal(bench):
+    """Of 80 columns and 24 rows: the table replaces the one before, and no row is wider."""
+    script = write(bench, "names.py", """
+        import time
+        class NameOfAClassThatIsLongerThanMostOthers:
+            def name_of_a_method_that_does_not_fit_into_a_row_of_the_table(self):
+                end = time.perf_counter() + 0.01
+                while time.perf_counter() < end:
+                    sum(range(500))
+        def down(n):
+            if n: down(n - 1)
+            else: NameOfAClassThatIsLongerThanMostOthers().name_of_a_method_that_does_not_fit_into_a_row_of_the_table()
+        for n in range(40):
+            exec(f"def called_{n}(): " + (f"called_{n - 1}()" if n else "down(3)"))
+        print("ready", flush=True)
+        while True: called_39()
+    """)
+    process = bench.start(sys.executable, script)
+    main, side = pty.openpty()
+    try:
+        assert process.stdout.readline() == "ready\n"
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        top = subprocess.Popen([TARE, "top", "--count", "2", str(process.pid)], stdin=side, stdout=side)
+        os.close(side)
+        shown = b""
+        while True:
+            try:
+                part = os.read(main, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+        assert top.wait() == 0
+    finally:
+        os.close(main)
+        process.kill()
+        process.communicate()
+    text = shown.decode()
+    assert "u001b" not in text
+    before, *screens = text.split("\x1b[H\x1b[J")
+    assert before == "" and len(screens) == 2
+    for screen in screens:
+        rows = screen.rstrip("\r\n").split("\r\n")
+        assert rows[0].startswith(f"Process {process.pid}") and len(rows) <= 23
+        assert all(len(row) <= 80 for row in rows), rows
+        assert any("NameOfAClass" in row and "names.py" in row for row in rows), rows
