@@ -40,10 +40,15 @@ static const char *advice_for_package(const char *package)
     return NULL;
 }
 
+/* Waiting for a CPU is not the line's fault: other rules tell who uses the CPUs. */
+static bool computes(const tare__hot *hot)
+{
+    return hot->state == TARE__STATE_RUNNING || hot->state == TARE__STATE_RUNNABLE;
+}
+
 static const char *advice_for(const tare__hot *hot)
 {
     static const char *const advices[TARE__STATE_COUNT] = {
-        [TARE__STATE_RUNNABLE] = "It waits for a CPU: start fewer threads and processes, or give the job more cores.",
         [TARE__STATE_GIL] =
             "Other threads hold the interpreter lock: move their work to processes "
             "(concurrent.futures.ProcessPoolExecutor) or to libraries that release the lock.",
@@ -60,10 +65,10 @@ static const char *advice_for(const tare__hot *hot)
         [TARE__STATE_SLEEP] = "Wait for the event itself (threading.Event, select, a callback) instead of sleeping.",
         [TARE__STATE_OTHER] = "Do this in the background, less often, or for several items at once.",
     };
-    const char *by_package = hot->state == TARE__STATE_RUNNING ? advice_for_package(hot->package) : NULL;
+    const char *by_package = computes(hot) ? advice_for_package(hot->package) : NULL;
     if (by_package)
         return by_package;
-    if (hot->state != TARE__STATE_RUNNING && hot->state < TARE__STATE_COUNT && advices[hot->state])
+    if (!computes(hot) && hot->state < TARE__STATE_COUNT && advices[hot->state])
         return advices[hot->state];
     if (hot->package && hot->own && strcmp(hot->package, "your code") != 0)
         return "Call it less often or for several items at once, or keep its results.";
@@ -104,7 +109,7 @@ static bool find_hot(const tare__analysis *of, tare__hot_question *question, tar
 
 static void say_title(findings *out, const tare__analysis *of, const tare__hot *hot, bool by_function)
 {
-    bool runs = hot->state == TARE__STATE_RUNNING;
+    bool runs = computes(hot);
     tare__place_text place = tare__show_place(of, hot->file, hot->line);
     if (by_function)
         tare__say_title(out, "%s of the run is %s, hottest line %s", percent(hot->function_share).text,
@@ -163,7 +168,7 @@ void tare__rule_hot_code(findings *out, const tare__analysis *of)
     say_title(out, of, &hot, question.by_function);
     tare__say_hot_line(out, of, &hot, time);
     tare__say_advice(out, "%s", advice_for(&hot));
-    if (hot.state == TARE__STATE_RUNNING)
+    if (computes(&hot))
         tare__say_gain(out, gain, "all of its time (Amdahl's law)");
     else
         tare__say_gain(out, gain, "all of its time, if it overlapped with other work");
