@@ -563,6 +563,8 @@ typedef struct tare__analysis {
     size_t n_functions;
     const tare__line_row *lines;
     size_t n_lines;
+    const tare__sampled_import_row *sampled_imports;
+    size_t n_sampled_imports;
     const tare__span_line_row *span_lines; /* of sampled threads with spans */
     size_t n_span_lines;
     const tare__package_row *packages;

@@ -321,6 +321,18 @@ static void check_sampled_rows(checked *c)
     expect(c, fits(packages, wall, SLACK_SUM_NS), "packages: self times add up to %.0f of %.0f", packages, wall);
 }
 
+static void check_sampled_imports(checked *c)
+{
+    double sum = 0;
+    for (size_t i = 0; i < c->of->n_sampled_imports; i++) {
+        const tare__sampled_import_row *row = &c->of->sampled_imports[i];
+        check_part(c, row->self_ns, row->total_ns, "import", row->module, "self time exceeds the total");
+        sum += row->self_ns;
+    }
+    expect(c, fits(sum, c->of->stacks.wall_ns, SLACK_SUM_NS), "imports: self times add up to %.0f of %.0f", sum,
+           c->of->stacks.wall_ns);
+}
+
 static void check_span_lines(checked *c)
 {
     for (size_t i = 0; i < c->of->n_span_lines; i++) {
@@ -381,6 +393,7 @@ void tare__analyze_consistent(const tare__analysis *analysis, tare__contradictio
     check_sampled_threads(&c);
     check_sampled_rows(&c);
     check_span_lines(&c);
+    check_sampled_imports(&c);
     check_stack_tree(&c);
     check_findings(&c);
 }

@@ -110,6 +110,17 @@ typedef struct tare__span_line_row { /* by span_ns descending, then ns; at most 
     uint32_t path, number; /* private */
 } tare__span_line_row;
 
+/* A module of Python that was imported while stacks were sampled, in any process. */
+typedef struct tare__sampled_import_row { /* by total_ns descending; at most 1000 */
+    const char *module;  /* "pandas.core.frame"; of own code, the name of the file */
+    const char *file;
+    const char *package; /* as in packages; NULL: none */
+    uint64_t samples;    /* in which it is the innermost import */
+    double self_ns;      /* time in which it is the innermost import: its own code and what that calls, and finding and
+                          * reading the modules that it imports, extension modules included */
+    double total_ns;     /* with the modules that it imports */
+} tare__sampled_import_row;
+
 /* Which samples of stacks the tables are made of. Zeroed: all. */
 typedef struct tare__stack_filter {
     const char *within; /* inside of spans of this name; "a/b": b directly inside of a */

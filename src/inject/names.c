@@ -86,9 +86,12 @@ static tare__inject_name *find_or_add(const char *text, size_t length, uint64_t 
         tare__inject_name *slot = &slots[at];
         const char *there = __atomic_load_n(&slot->as_span.name, __ATOMIC_ACQUIRE);
         if (!there) {
-            if (!made && !(made = copy(text, length)))
+            bool full = !made && !(made = copy(text, length));
+            there = __atomic_load_n(&slot->as_span.name, __ATOMIC_ACQUIRE); /* the last one may have been this text */
+            if (full && !there)
                 return &more;
-            if (__atomic_compare_exchange_n(&slot->as_span.name, &there, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            if (!there &&
+                __atomic_compare_exchange_n(&slot->as_span.name, &there, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
                 complete(slot, made, hash);
                 return slot;
             }

@@ -207,7 +207,7 @@ static int find_all(work *work, const file *object, const file *debug, tare__sym
     if (debug->fd >= 0)
         tare__symbols_table(&debug->elf, work->texts, work->offsets, work->n, work->entries);
     const file *with_lines = has_lines(object) ? object : has_lines(debug) ? debug : NULL;
-    if (with_lines && work->symbols->own && tare__dw_open(&work->symbols->dw))
+    if (with_lines && work->symbols->own && !tare__trust_file(with_lines->fd) && tare__dw_open(&work->symbols->dw))
         work->has_lines = tare__dw_file_open(&work->lines, &work->symbols->dw, with_lines->fd);
     for (size_t at = 0; at < work->n; at++)
         tell(work, at, sink, context);

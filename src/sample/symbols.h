@@ -24,8 +24,8 @@ typedef void tare__symbols_sink(void *context, size_t i, const tare__symbol *sym
 typedef struct tare__symbols tare__symbols;
 
 /* `own`: the objects are of a recording of this user. Else only symbol tables are read, and names are not demangled:
- * libdw and the demangler of the C++ library are not made for hostile files, and a trace may name any file. NULL: no
- * memory. */
+ * libdw and the demangler of the C++ library are not made for hostile files, and a trace may name any file. libdw reads
+ * only files of root and of this user, since root may record programs of others. NULL: no memory. */
 tare__symbols *tare__symbols_new(bool own);
 void tare__symbols_free(tare__symbols *symbols); /* NULL is allowed */
 

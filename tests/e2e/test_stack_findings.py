@@ -8,29 +8,33 @@ from conftest import TARE  # noqa: F401
 
 PROGRAMS = {
     "quadratic": ("if item not in seen:", "dedupe", {"running", "runnable"}, """
+        import time
+        end = time.monotonic() + 2.5
         def dedupe(items):
             seen = []
             for item in items:
                 if item not in seen:
                     seen.append(item)
             return seen
-        for _ in range(4):
-            dedupe([str(i) for i in range(9000)])
+        while time.monotonic() < end:
+            dedupe([str(i) for i in range(4000)])
     """),
     "regex": ("pattern.match", "search", {"running", "runnable"}, """
-        import re
+        import re, time
+        end = time.monotonic() + 2.5
         pattern = re.compile(r"(a|aa)+$")
         def search(text):
             return pattern.match(text)
-        for _ in range(4):
-            search("a" * 28 + "b")
+        while time.monotonic() < end:
+            search("a" * 24 + "b")
     """),
     "json": ("json.loads", "parse", {"running", "runnable"}, """
-        import json
+        import json, time
+        end = time.monotonic() + 2.5
         text = json.dumps([{"key%d" % i: [i, str(i)]} for i in range(20000)])
         def parse():
             return json.loads(text)
-        for _ in range(60):
+        while time.monotonic() < end:
             parse()
     """),
     "network": ("here.recv", "fetch", {"network"}, """
@@ -116,7 +120,7 @@ def test_threads_that_compete_for_the_interpreter(bench):
     assert row["function"] == "work" and "ProcessPoolExecutor" in row["advice"]
     assert "one-core" not in found  # it would say that one thread does the work
     waiting = {figure["name"]: figure["value"] for figure in row["figures"]}
-    assert 0.3 < waiting["share"] < 0.9 and waiting["threads"] == 4
+    assert 0.3 < waiting["share"] < 0.9 and waiting["threads"] >= 4
 
 
 def test_a_short_program_has_no_such_finding(bench):

@@ -293,6 +293,19 @@ def functions_address(path, name):
     return next(address for address, names in functions_of(path).items() if name in names)
 
 
+def test_no_debug_information_of_other_users(tmp_path):
+    """A file that another user can change, or owns: names from the symbol table, but libdw does not see it."""
+    program = compiled(tmp_path, C_SOURCE, "gcc", "-O2", "-g")
+    address = functions_address(program, "outer")
+    assert tare_symbols(program, [address])[address][-1][2] > 0
+    program.chmod(0o777)
+    assert tare_symbols(program, [address])[address] == [("outer", "", 0)]
+    program.chmod(0o755)
+    if os.geteuid() == 0:
+        os.chown(program, 12345, 12345)
+        assert tare_symbols(program, [address])[address] == [("outer", "", 0)]
+
+
 def test_no_network(tmp_path):
     """A stripped program with a server for debug information in the environment: no socket is opened."""
     if not shutil.which("strace"):

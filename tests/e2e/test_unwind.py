@@ -64,6 +64,8 @@ def test_equals_backtrace(name):
     print(found)
     assert found["stacks"] > 50
     assert found["wrong"] == 0, done.stderr
+    assert found["whole"] <= found["equal"] + found["longer"] # where both end at code without tables, it is not whole
+    assert found["whole"] >= found["equal"] * 0.9
     # backtrace() ends at code without tables; where that has frame pointers, Tare goes on.
     assert found["longer"] <= found["stacks"] / 20, done.stderr
     # What is below the stack pointer is not copied (the kernel does not either), nor more than 64 KiB.

@@ -116,7 +116,7 @@ __attribute__((visibility("default"))) void check_report(int details)
     struct itimerval off = {{0, 0}, {0, 0}};
     setitimer(ITIMER_PROF, &off, NULL);
     signal(SIGPROF, SIG_IGN);
-    unsigned taken = atomic_load(&n_taken), equal = 0, shorter = 0, longer = 0, wrong = 0;
+    unsigned taken = atomic_load(&n_taken), equal = 0, shorter = 0, longer = 0, wrong = 0, n_whole = 0;
     size_t n_frames = 0, equal_frames = 0, expected_frames = 0;
     tare__unwind *unwind = tare__unwind_new();
     tare__unwind_process *process = tare__unwind_process_new(unwind, getpid());
@@ -135,6 +135,7 @@ __attribute__((visibility("default"))) void check_report(int details)
         while (same < n && same < expected &&
                frames[same].ip == (uint64_t)(uintptr_t)of->expected[first + (int)same])
             same++;
+        n_whole += whole;
         expected_frames += expected;
         equal_frames += same;
         if (same == expected && n == expected)
@@ -155,9 +156,9 @@ __attribute__((visibility("default"))) void check_report(int details)
                                            samples[i].regs.value[unwind->cpu->sp], samples[i].bytes, frames, FRAMES,
                                            &whole);
     uint64_t end = cpu_ns();
-    printf("stacks %u\nequal %u\nshort %u\nlonger %u\nwrong %u\nframes %zu\nequal_frames %zu\nfirst_us %llu\n"
-           "warm_ns_per_frame %llu\nfunctions_compiled %zu\n",
-           taken, equal, shorter, longer, wrong, expected_frames, equal_frames,
+    printf("stacks %u\nwhole %u\nequal %u\nshort %u\nlonger %u\nwrong %u\nframes %zu\nequal_frames %zu\nfirst_us %llu\n"
+           "warm_ns_per_frame %llu\nrows %zu\n",
+           taken, n_whole, equal, shorter, longer, wrong, expected_frames, equal_frames,
            (unsigned long long)(warm - first_start) / 1000,
            (unsigned long long)((end - warm) / (n_frames ? n_frames : 1)), unwind->rows.n);
     fflush(stdout);

@@ -1,5 +1,6 @@
 """Sampled stacks against the program's own clocks: how long each function took, and what it did in that time."""
 import pytest
+import tare
 from truth import Figure, absolute, bracketed, exact
 
 OWN = "the program's own `perf_counter()` around the call, 0.25 s"
@@ -81,6 +82,10 @@ FIGURES += [
     Figure("run:span_lines[].samples", "samples", "at most twice the rate times the program's own time", bracketed(0)),
     Figure("run:findings[].line_share", "share of a line in the time that a finding is about", "its time in the span "
            "by the program's own clock, of that of the span", absolute(0.1)),
+    Figure("run:sampled_imports[].self_ns", "time of an import, without the modules that it imports", OWN, SLACK),
+    Figure("run:sampled_imports[].total_ns", "time of an import", OWN, SLACK),
+    Figure("run:sampled_imports[].samples", "samples", "at most twice the rate times the program's own time",
+           bracketed(0)),
     Figure("run:stacks[].samples", "samples", "at most twice the rate times the program's own time", bracketed(0)),
 ]
 
@@ -283,6 +288,10 @@ def test_tables_within_a_span(spans):
     line = sum_of([row for row in only["lines"] if row["function"] == "sleeps"])
     assert abs(line["own_ns"] - clocks["second", "sleeps"][0]) < 0.25e9
     assert abs(only["sampled_threads"][0]["wall_ns"] - whole) < 0.25e9
+    in_python = tare.report(done.trace, within="second", thread="MainThread")
+    assert sum(row.own_ns for row in in_python.lines if row.function == "sleeps") == pytest.approx(line["own_ns"])
+    with pytest.raises(ValueError, match="third"):
+        tare.report(done.trace, within="third")
     folded = bench.folder / "out.folded"
     bench.call(bench.command, "report", "--within", "second", "--folded", folded, done.trace)
     rows = [line.rsplit(" ", 1) for line in folded.read_text().splitlines()]
@@ -301,3 +310,37 @@ def test_the_line_of_a_finding(spans, truth):
         if span == "first":
             whole = clocks["first", "spin"][0] + clocks["first", "sleeps"][0]
             truth.check("run:findings[].line_share", row["line_share"], clocks["first", row["function"]][0] / whole)
+
+
+OUTER = """
+import time
+begin = time.perf_counter()
+time.sleep(0.5)
+before = time.perf_counter()
+import inner_module
+between = time.perf_counter() - before
+time.sleep(0.3)
+whole = time.perf_counter() - begin
+"""
+INNER = "import time\ntime.sleep(0.8)\n"
+IMPORTS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import outer_module
+print(outer_module.whole, outer_module.between, flush=True)
+"""
+
+
+def test_imports(tmp_path, truth):
+    from conftest import Bench
+    bench = Bench(tmp_path)
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "outer_module.py").write_text(OUTER)
+    (tmp_path / "modules" / "inner_module.py").write_text(INNER)
+    done = bench.measured(IMPORTS, tmp_path / "modules", run=["--stacks", str(HZ)])
+    whole, between = (1e9 * float(word) for word in done.out.split())
+    rows = {row["module"]: row for row in done.json["sampled_imports"]}
+    for name, own, total in (("outer_module", whole - between, whole), ("inner_module", between, between)):
+        truth.check("run:sampled_imports[].self_ns", rows[name]["self_ns"], own)
+        truth.check("run:sampled_imports[].total_ns", rows[name]["total_ns"], total)
+        check_count(truth, "sampled_imports", rows[name], own)

@@ -227,15 +227,34 @@ static void counters_with_more_time_on_a_cpu(void **state)
     done(b, of);
 }
 
+/* Running at its samples, and without a CPU: a hypervisor or a CPU limit took it. */
 static void counters_with_less_time_on_a_cpu(void **state)
 {
     (void)state;
     tare__analysis *of = half_and_half(2, 0);
     STATE_MS(thread_at(of, "MainThread"), RUNNING, 20);
-    STATE_MS(thread_at(of, "MainThread"), DISK, 80);
+    STATE_MS(thread_at(of, "MainThread"), RUNNABLE, 30);
+    STATE_MS(thread_at(of, "MainThread"), DISK, 50);
     STATE_MS(function_at(of, "runs"), RUNNING, 20);
-    STATE_MS(function_at(of, "runs"), DISK, 30);
+    STATE_MS(function_at(of, "runs"), RUNNABLE, 30);
     STATE_MS(function_at(of, "reads"), DISK, 50);
+    done(b, of);
+}
+
+/* Hardly any time on a CPU since the last sample: it has just woken up. */
+static void a_thread_that_has_just_woken_up_was_waiting(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
+    uint32_t polls = stacks_python(&s, 0, "polls", APP "a.py", 10);
+    for (int i = 0; i < 5; i++) {
+        stacks_full(&s, main, polls, TARE__STATE_RUNNING, 0, 10 * MS, MS / 2, 0);
+        stacks_full(&s, main, polls, TARE__STATE_SLEEP, 0, 10 * MS, MS / 2, 0);
+    }
+    tare__analysis *of = finish();
+    STATE_MS(function_at(of, "polls"), RUNNING, 5);
+    STATE_MS(function_at(of, "polls"), SLEEP, 95);
     done(b, of);
 }
 
@@ -259,7 +278,7 @@ static void running_without_any_wait(void **state)
     stacks_full(&s, main, runs, TARE__STATE_UNKNOWN, 0, 10 * MS, 9 * MS, 0); /* it must have been running */
     tare__analysis *of = finish();
     STATE_MS(function_at(of, "runs"), RUNNING, 13);
-    STATE_MS(function_at(of, "runs"), OTHER, 7);
+    STATE_MS(function_at(of, "runs"), RUNNABLE, 7);
     done(b, of);
 }
 
@@ -663,6 +682,49 @@ static void many_samples(void **state)
     done(b, of);
 }
 
+static const tare__sampled_import_row *import_of(const tare__analysis *of, const char *module)
+{
+    for (size_t i = 0; i < of->n_sampled_imports; i++)
+        if (strcmp(of->sampled_imports[i].module, module) == 0)
+            return &of->sampled_imports[i];
+    fail_msg("no import of %s", module);
+    return NULL;
+}
+
+/* app.py imports pandas, which imports numpy and works; numpy calls a function of its own. */
+static void imports_by_module(void **state)
+{
+    (void)state;
+    begin();
+    static const char system[] = "<frozen importlib._bootstrap>";
+    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
+    uint32_t module = stacks_python(&s, 0, "<module>", APP "app.py", 1);
+    uint32_t finds = stacks_python(&s, module, "_find_and_load", system, 1176);
+    uint32_t loads = stacks_python(&s, finds, "_call_with_frames_removed", system, 241);
+    uint32_t pandas = stacks_python(&s, loads, "<module>", SITE "pandas/__init__.py", 10);
+    uint32_t inner = stacks_python(&s, pandas, "_find_and_load", system, 1176);
+    uint32_t numpy = stacks_python(&s, stacks_python(&s, inner, "_call_with_frames_removed", system, 241), "<module>",
+                                   SITE "numpy/core/multi.py", 5);
+    uint32_t helper = stacks_python(&s, numpy, "helper", SITE "numpy/core/multi.py", 50);
+    uint32_t own = stacks_python(&s, loads, "<module>", APP "mylib/__init__.py", 3);
+    stacks_samples(&s, main, finds, TARE__STATE_RUNNING, 5); /* finding pandas: of no module yet */
+    stacks_samples(&s, main, pandas, TARE__STATE_RUNNING, 20);
+    stacks_samples(&s, main, inner, TARE__STATE_DISK, 7); /* finding numpy */
+    stacks_samples(&s, main, numpy, TARE__STATE_RUNNING, 30);
+    stacks_samples(&s, main, helper, TARE__STATE_RUNNING, 10);
+    stacks_samples(&s, main, own, TARE__STATE_RUNNING, 2);
+    tare__analysis *of = finish();
+    assert_int_equal(of->n_sampled_imports, 3); /* the program itself is no import */
+    IS_MS(import_of(of, "pandas")->self_ns, 270);
+    IS_MS(import_of(of, "pandas")->total_ns, 670);
+    assert_string_equal(import_of(of, "pandas")->package, "pandas");
+    IS_MS(import_of(of, "numpy.core.multi")->self_ns, 400);
+    IS_MS(import_of(of, "numpy.core.multi")->total_ns, 400);
+    assert_int_equal(import_of(of, "numpy.core.multi")->samples, 40);
+    IS_MS(import_of(of, "mylib")->total_ns, 20);
+    done(b, of);
+}
+
 /* A .pth file is executed as "<string>", like code of the program, and may execute more. */
 static void lines_of_pth_files_are_not_own_code(void **state)
 {
@@ -691,7 +753,9 @@ static void lines_of_pth_files_are_not_own_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(imports_by_module),
         cmocka_unit_test(lines_of_pth_files_are_not_own_code),
+        cmocka_unit_test(a_thread_that_has_just_woken_up_was_waiting),
         cmocka_unit_test(nothing_without_samples),
         cmocka_unit_test(time_belongs_to_lines_of_own_code),
         cmocka_unit_test(recursion_counts_once),

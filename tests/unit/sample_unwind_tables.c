@@ -511,13 +511,11 @@ static void copy_file(const char *from, const char *to)
     close(out);
 }
 
-static uint32_t object_at(tare__unwind *unwind, uint64_t address, uint64_t *offset)
+static uint32_t object_in(tare__unwind_process *process, uint64_t address, uint64_t *offset)
 {
-    tare__unwind_process *process = tare__unwind_process_new(unwind, getpid());
     tare__unwind_regs regs = {.known = (1u << 7) | (1u << 16)};
     tare__unwind_frame frame;
     bool whole;
-    assert_non_null(process);
 #ifdef __aarch64__
     regs.known = UINT64_C(1) << 31 | UINT64_C(1) << 32;
     regs.value[32] = address;
@@ -526,8 +524,54 @@ static uint32_t object_at(tare__unwind *unwind, uint64_t address, uint64_t *offs
     assert_int_equal(tare__unwind_stack(process, &regs, (const unsigned char *)words, 0, sizeof(words), &frame, 1,
                                         &whole), 1);
     *offset = frame.offset;
-    tare__unwind_process_free(process);
     return frame.object;
+}
+
+static uint32_t object_at(tare__unwind *unwind, uint64_t address, uint64_t *offset)
+{
+    tare__unwind_process *process = tare__unwind_process_new(unwind, getpid());
+    assert_non_null(process);
+    uint32_t object = object_in(process, address, offset);
+    tare__unwind_process_free(process);
+    return object;
+}
+
+/* Libraries that are loaded while the process is known; one in the place of another. */
+static void loaded_libraries(void **unused)
+{
+    (void)unused;
+    tare__unwind *unwind = tare__unwind_new();
+    tare__unwind_process *process = tare__unwind_process_new(unwind, getpid());
+    uint64_t offset;
+    uint32_t own = object_in(process, (uint64_t)(uintptr_t)loaded_libraries, &offset);
+    assert_true(own != 0);
+    char path[] = "/tmp/tare-unwind-XXXXXX", copy[64]; /* one that is not loaded yet */
+    glob_t found;
+    assert_int_equal(glob(LIBRARY, 0, NULL, &found), 0);
+    assert_non_null(mkdtemp(path));
+    snprintf(copy, sizeof(copy), "%s/lib.so", path);
+    copy_file(found.gl_pathv[0], copy);
+    globfree(&found);
+    void *library = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(library);
+    struct link_map *map;
+    assert_int_equal(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+    uint64_t address = (uint64_t)(uintptr_t)dlsym(library, "_fail");
+    uint32_t object = 0;
+    for (int tries = 0; tries < 10000 && !object; tries++, usleep(1000)) /* mappings are not read at every miss */
+        object = object_in(process, address, &offset);
+    assert_true(object != 0 && object != own);
+    assert_int_equal(offset, address - map->l_addr);
+    tare__unwind_process_changed(process);
+    assert_int_equal(object_in(process, address, &offset), object);
+    dlclose(library);
+    for (int tries = 0; tries < 10000 && object; tries++, usleep(1000)) /* without being told */
+        object = object_in(process, address, &offset);
+    assert_int_equal(object, 0);
+    unlink(copy);
+    rmdir(path);
+    tare__unwind_process_free(process);
+    tare__unwind_free(unwind);
 }
 
 /* A library that was deleted, and replaced by another one, while it is mapped: its own tables are used. */
@@ -665,6 +709,7 @@ int main(void)
         cmocka_unit_test(sparse_file),
         cmocka_unit_test(changed_file),
         cmocka_unit_test(no_process),
+        cmocka_unit_test(loaded_libraries),
         cmocka_unit_test(replaced_library),
         cmocka_unit_test(objects_are_shared),
         cmocka_unit_test(each_allocation_fails),

@@ -141,7 +141,8 @@ void tare__rule_hot_code(findings *out, const tare__analysis *of)
     tare__hot_question question = {.thread = is_thread};
     tare__hot hot;
     char thread[80], time[160];
-    if (of->stacks.leading >= of->n_sampled_threads || has_training(of))
+    if (of->stacks.leading >= of->n_sampled_threads || has_training(of) ||
+        !(of->sampled_threads[of->stacks.leading].wall_ns >= limit(LIMIT_SHORTEST_RUN)))
         return;
     const tare__sampled_thread_row *leading = &of->sampled_threads[of->stacks.leading], *other;
     question.context = leading;
@@ -150,7 +151,7 @@ void tare__rule_hot_code(findings *out, const tare__analysis *of)
         question = (tare__hot_question){.thread = is_thread, .context = leading = other};
         known = find_hot(of, &question, &hot);
     }
-    if (!known || is_told(out, &hot))
+    if (!known || is_told(out, &hot) || hot.file[0] == '<') /* parts of the interpreter: not worth a finding */
         return;
     snprintf(thread, sizeof thread, leading->main ? "the main thread" : "thread %" PRId64, leading->tid);
     if (leading->name)

@@ -13,7 +13,7 @@
     X(run) X(notes) X(own) X(usage) X(phases) X(findings) X(groups) \
     X(spans) X(steps) X(epochs) X(operators) X(modules) X(aggregates) X(counters) \
     X(marks) X(facts) X(tracks) X(threads) X(processes) X(metrics) \
-    X(lines) X(span_lines) X(functions) X(packages) X(sampled_threads) X(stacks)
+    X(lines) X(span_lines) X(functions) X(packages) X(sampled_imports) X(sampled_threads) X(stacks)
 #define TARE__DECLARE_TABLE(name) extern const tare__table tare__table_##name;
 TARE__REPORT_TABLES(TARE__DECLARE_TABLE)
 /* Tables nested in tables of several documents. */

@@ -196,6 +196,25 @@ static const tare__schema_column package_columns[] = {
 const tare__table tare__table_packages = ROWS_OF(packages, package_columns, tare__package_row,
     "a package in sampled stacks, largest active self time first ([STACKS.md](STACKS.md))");
 
+/* ---- imports ------------------------------------------------------------------------------------------------ */
+#define R tare__sampled_import_row
+static const tare__schema_column sampled_import_columns[] = {
+    C(module, TEXT, NOTHING, "name of the module; of the program itself, the name of its file", .key = true,
+      .label = "Module"),
+    C(file, TEXT, NOTHING, "its source file", .key = true),
+    C(package, TEXT, NOTHING, "its package, as in `packages`", .absent = "in no package"),
+    C(samples, U64, COUNT, "samples in which it is the innermost import"),
+    C(self_ns, NS, NS,
+      "time in which it is the innermost import: its own code with what that calls, finding and reading the modules "
+      "that it imports, and its extension modules"),
+    C(total_ns, NS, NS, "time of its import, with the modules that it imports"),
+};
+#undef R
+const tare__table tare__table_sampled_imports = ROWS_OF(sampled_imports, sampled_import_columns,
+    tare__sampled_import_row,
+    "a Python module that was imported while stacks were sampled, the longest import first; at most 1000 "
+    "([STACKS.md](STACKS.md))", .label = "Imports by stack samples");
+
 /* ---- call tree --------------------------------------------------------------------------------------------------- */
 static const char *const node_words[] = {NULL, "process", "thread", "frame", "other", "no_stack"};
 MADE(node_what, tare__stack_node, tare__value_text(WORD(node_words, row->what)))

@@ -21,8 +21,10 @@ typedef struct sampled_thread {
     uint64_t samples, torn;
     uint64_t first, last;   /* ticks; of the first: less the time that it stands for */
     double wall_ns, cpu_ns, queue_ns, gc_ns, no_stack_ns;
+    double idle_ns; /* of wall_ns: running when sampled, but hardly on or waiting for a CPU since the last sample */
     double state_ns[TARE__STATE_COUNT]; /* of wall_ns, by the state when it was sampled */
     uint32_t last_cell; /* of its newest sample */
+    bool was_on;        /* … it was running or ready */
     uint32_t row;       /* in sampled_threads, after its table; TARE__NO_ROW: not sampled */
 } sampled_thread;
 
@@ -148,6 +150,7 @@ typedef struct tare__uses {
     const sampled_split *splits; /* by row in sampled_threads */
 } tare__uses;
 
+int tare__analyze_sampled_imports(const sampled *sampled, const sampled_nodes *nodes, tare__analysis *analysis);
 int tare__analyze_span_lines(tare__analysis *analysis); /* after uses: 0 or TARE_E_MEMORY */
 int tare__analyze_uses(const work *work, const sampled_nodes *nodes, tare__analysis *analysis);
 

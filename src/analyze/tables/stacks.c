@@ -8,6 +8,7 @@
 
 #define CELLS_MAX ((size_t)1 << 21) /* further stacks count as samples without a stack */
 #define NO_CELL   UINT32_MAX
+#define IDLE      0.1 /* on or waiting for a CPU for less than this part: it was waiting, and has just woken up */
 
 int tare__analyze_start_stacks(work *work)
 {
@@ -129,6 +130,12 @@ static int take_sample(work *work, sampled *to, const tare__stack_sample *sample
     thread->gc_ns += sample->flags & TARE__SAMPLE_IN_GC ? wall_ns : 0;
     thread->no_stack_ns += to->cells[cell].stack ? 0 : wall_ns;
     thread->state_ns[key.state] += wall_ns;
+    /* Without any CPU time since the last sample, and ready at that one as well, it waits for a CPU all the time. */
+    bool on = key.state == TARE__STATE_RUNNING || key.state == TARE__STATE_RUNNABLE;
+    if (on && (double)sample->cpu_ns + (double)sample->queue_ns < IDLE * (double)sample->wall_ns &&
+        (sample->cpu_ns || !thread->was_on))
+        thread->idle_ns += wall_ns;
+    thread->was_on = on;
     return 0;
 }
 
@@ -156,6 +163,8 @@ int tare__analyze_stacks_table(work *work, tare__analysis *analysis)
         status = tare__analyze_uses(work, &nodes, analysis);
     if (!status)
         status = tare__analyze_span_lines(analysis);
+    if (!status)
+        status = tare__analyze_sampled_imports(work->sampled, &nodes, analysis);
     if (!status && (!work->window.to || work->whole_tree)) /* no rule reads the tree */
         status = tare__analyze_stack_tree(work->sampled, &nodes, analysis);
     tare__analyze_free_sampled_nodes(&nodes);

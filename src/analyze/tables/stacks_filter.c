@@ -151,7 +151,7 @@ static int note_filter(tare__analysis *analysis, const char *words)
 static void forget_tables(tare__analysis *analysis)
 {
     analysis->n_sampled_threads = analysis->n_functions = analysis->n_lines = analysis->n_packages = 0;
-    analysis->n_span_lines = 0;
+    analysis->n_span_lines = analysis->n_sampled_imports = 0;
     analysis->stacks = (tare__stack_tree){.leading = TARE__NO_ROW};
     analysis->uses = NULL;
 }

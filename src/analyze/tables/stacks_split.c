@@ -22,7 +22,12 @@ sampled_split tare__analyze_sampled_split(const sampled_thread *thread)
     double wall = thread->wall_ns, on = 0, waits = 0;
     for (uint32_t i = 0; i < TARE__STATE_COUNT; i++)
         *(is_on(i) ? &on : &waits) += thread->state_ns[i];
-    double cpu = fmin(thread->cpu_ns, wall), queue = fmin(thread->queue_ns, wall - cpu), counted = cpu + queue;
+    double cpu = fmin(thread->cpu_ns, wall), queue = fmin(thread->queue_ns, wall - cpu);
+    /* Where the thread was running at its samples and the counters have less: time that a hypervisor or a CPU limit
+     * took is in no counter. Samples of a thread that has just woken up do not count. */
+    if (cpu + queue > 0)
+        queue += fmax(0, on - cpu - queue - thread->idle_ns);
+    double counted = cpu + queue;
     for (uint32_t i = 0; i < TARE__STATE_COUNT && waits > 0; i++)
         split.waits[i] = is_on(i) ? 0 : thread->state_ns[i] / waits;
     if (!(waits > 0))

@@ -15,6 +15,7 @@
 #define FEW_AMONG     4    /* where other tables say more */
 #define FEW_PACKAGES  6
 #define CUT           0.005 /* share of a row that is too small to be shown */
+#define IMPORT        0.02 /* share of the wall time from which an import is shown */
 #define TOLD          0.1  /* share of a line that is worth a sentence */
 #define OWN_CODE      0.05 /* below this share of own code, all lines are shown */
 #define OTHERS_WORK   0.1  /* share of the CPU time in other threads from which their functions are shown */
@@ -232,6 +233,28 @@ static void put_packages(tare__page *page, const tare__analysis *analysis)
     free(rows);
 }
 
+/* ---- imports ------------------------------------------------------------------------------------------------- */
+/* "imports: torch 1.20 s, pandas 410 ms": modules that are imported as a whole, with what they import. */
+static void put_imports(tare__page *page, const tare__analysis *analysis, const tare__sampled_thread_row *thread)
+{
+    tare__text words = {0};
+    char time[TARE__UNIT_BYTES];
+    size_t shown = 0, most = page->options->all ? SIZE_MAX : FEW_PACKAGES;
+    for (size_t i = 0; i < analysis->n_sampled_imports && shown < most; i++) {
+        const tare__sampled_import_row *row = &analysis->sampled_imports[i];
+        if (strchr(row->module, '.') || !(row->total_ns >= IMPORT * thread->wall_ns))
+            continue;
+        tare__text_format(&words, "%s%.60s %s", shown++ ? ", " : "imports: ", row->module,
+                          tare__unit_time(time, row->total_ns));
+    }
+    if (shown && !words.failed) {
+        tare__page_sentence_in(page, 9, words.data, page->options->all ? TARE__PAGE_ENDLESS : 2);
+        tare__page_line_end(page);
+    }
+    page->out->failed |= words.failed;
+    tare__text_free(&words);
+}
+
 /* ---- functions by CPU time of all threads ------------------------------------------------------------------------ */
 static int by_cpu(const void *a, const void *b)
 {
@@ -293,6 +316,7 @@ void tare__part_hot_lines(tare__page *page, const tare__analysis *analysis)
     else if (hot.large > 0) {
         put_lines(page, &hot, is_detailed(analysis) ? FEW_AMONG : FEW_LINES);
         put_packages(page, analysis);
+        put_imports(page, analysis, hot.thread);
         put_sentence(page, &hot);
     }
     free(hot.rows);
