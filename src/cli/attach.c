@@ -61,6 +61,7 @@ static void copy_settings(attach_settings *settings)
     attach->interval_ns = from->interval_ns;
     attach->samplers_left_out = from->samplers_left_out;
     attach->stack_interval_ns = from->stack_interval_ns;
+    attach->native_stacks = from->native_stacks;
     attach->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 

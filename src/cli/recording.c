@@ -108,6 +108,8 @@ int tare__cli_recording_take(tare__cli_recording *recording, int key, const char
 
 int tare__cli_recording_check(const tare__cli_recording *recording, tare__error *error)
 {
+    if (recording->native_stacks && recording->stack_interval_ns == TARE__RUN_NO_SAMPLES)
+        return tare__fail(error, TARE_E_USAGE, "--native and --no-stacks are mutually exclusive");
     if (recording->overwrite && !recording->output)
         return tare__fail(error, TARE_E_USAGE, "--force requires --output");
     for (int i = 0; i < TARE__RECORDING_VIEWS; i++) {

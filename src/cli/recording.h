@@ -52,6 +52,8 @@ enum {
      TARE__RECORDING_WITHOUT},                                                                                         \
     {"stacks", 0, "HZ", "call stacks of Python programs per second, from 1 to 10000 (default 100)",                    \
      TARE__RECORDING_STACKS},                                                                                          \
+    {"native", 0, NULL, "sample native call stacks (C, C++, Rust), too, of all programs",                              \
+     TARE__CLI_SETS(settings, recording.native_stacks)},                                                               \
     {"no-stacks", 0, NULL, "do not sample call stacks", TARE__RECORDING_NO_STACKS},                                    \
     {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},                              \
     {"rules", 0, "FILE", "add findings from user-defined rules", TARE__CLI_TEXT(settings, recording.rules_file)},      \
@@ -81,7 +83,7 @@ void tare__cli_live_end(tare__cli_live *live); /* removes the line */
 /* ---- the recording ---------------------------------------------------------------------------------- */
 typedef struct tare__cli_recording {
     const char *output, *rules_file;
-    bool overwrite, quiet, readable, wants_live;
+    bool overwrite, quiet, readable, wants_live, native_stacks;
     uint64_t max_bytes, last_ns, interval_ns, stack_interval_ns;
     uint32_t samplers_left_out;
     double carbon_g_per_kwh;

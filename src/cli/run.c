@@ -136,6 +136,7 @@ static void copy_settings(run_settings *settings)
     run->interval_ns = settings->no_sampling ? TARE__RUN_NO_SAMPLES : from->interval_ns;
     run->samplers_left_out = from->samplers_left_out;
     run->stack_interval_ns = settings->no_sampling ? TARE__RUN_NO_SAMPLES : from->stack_interval_ns;
+    run->native_stacks = from->native_stacks;
     run->carbon_g_per_kwh = from->carbon_g_per_kwh;
 }
 

@@ -29,7 +29,7 @@ static const struct {
     {"quiet", true, RECORDING},     {"max-size", false, RECORDING}, {"last", false, RECORDING},
     {"buffer-size", false, RECORDING}, {"readable", true, RECORDING},  {"no-wait", true, RECORDING},
     {"interval", false, RECORDING}, {"no-sampling", true, RECORDING}, {"disable", false, RECORDING},
-    {"stacks", false, RECORDING},   {"no-stacks", true, RECORDING},
+    {"stacks", false, RECORDING},   {"no-stacks", true, RECORDING}, {"native", true, RECORDING},
     {"carbon", false, RECORDING},   {"live", true, RECORDING},      {"rules", false, RECORDING | SHOWING},
     {"html", false, RECORDING},     {"json", false, RECORDING},     {"csv", false, RECORDING},
     {"chrome", false, RECORDING},   {"perfetto", false, RECORDING}, {"tensorboard", false, RECORDING},

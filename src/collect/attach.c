@@ -140,7 +140,7 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
     }
     if (status == 0) {
         tare__sampling_options sampling = {options->pid, options->interval_ns, options->samplers_left_out};
-        tare__stack_options stacks = {options->pid, options->stack_interval_ns};
+        tare__stack_options stacks = {options->pid, options->stack_interval_ns, options->native_stacks};
         tare__sampling_open(&collector, &sampling);
         tare__stacks_open(&collector, &stacks);
         if (tare__writer_settle(&collector.writer) == 0)

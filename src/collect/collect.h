@@ -36,6 +36,7 @@ typedef struct tare__run_options {
     char *const *command;    /* NULL terminated, as for execvp */
     uint64_t interval_ns;    /* sampling interval; 0: the default; TARE__RUN_NO_SAMPLES */
     uint32_t samplers_left_out; /* bits, by index in the table of samplers */
+    bool native_stacks;
     uint64_t stack_interval_ns; /* of call stacks; 0: the default; TARE__RUN_NO_SAMPLES */
     double carbon_g_per_kwh; /* grid carbon intensity, as configured; 0: not set */
     bool roofline;           /* measure the machine's peak performance before the launch */
@@ -89,6 +90,7 @@ typedef struct tare__attach_options {
     uint64_t interval_ns;    /* 0: the default */
     uint32_t samplers_left_out;
     uint64_t stack_interval_ns; /* as for tare run */
+    bool native_stacks;
     double carbon_g_per_kwh;
     tare__run_on_progress *on_progress;
     void *context;           /* of on_progress */

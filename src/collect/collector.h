@@ -145,6 +145,7 @@ typedef struct tare__stack_thread_state tare__stack_thread_state;
 typedef struct tare__stack_options {
     pid_t target;
     uint64_t interval_ns; /* 0: the default; TARE__RUN_NO_SAMPLES */
+    bool native;
 } tare__stack_options;
 
 /* What the kernel reports for the direct child and the children it waited for. */
@@ -333,6 +334,8 @@ void tare__sampling_free(tare__collector *collector);
 void tare__stacks_open(tare__collector *collector, const tare__stack_options *options);
 /* Takes over finished blocks; `fresh_list`: passes on the samplers' list of processes. */
 void tare__stacks_tick(tare__collector *collector, bool fresh_list);
+/* symbols.c: appends blocks with the names of all native frames. 0 or TARE_E_MEMORY. */
+int tare__symbolize(tare__stacks *stacks, tare__squeezer *squeezer, tare__text *out);
 void tare__stacks_finish(tare__collector *collector); /* ends the thread and writes what is left */
 /* tree.c */
 void tare__tree_update(tare__collector *collector); /* updates the processes from the samplers' list */

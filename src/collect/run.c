@@ -349,7 +349,7 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
             tare__folder_named(&collector.folder);
         tare__program_note(&collector, run.child.pid);
         tare__sampling_options sampling = {run.child.pid, options->interval_ns, options->samplers_left_out};
-        tare__stack_options stacks = {run.child.pid, options->stack_interval_ns};
+        tare__stack_options stacks = {run.child.pid, options->stack_interval_ns, options->native_stacks};
         tare__sampling_open(&collector, &sampling);
         tare__stacks_open(&collector, &stacks);
         attend(&run);

@@ -2,17 +2,25 @@
  * hands over complete blocks.
  * Two threads: everything they share is under one mutex. Must not know how stacks are read. */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "collector.h"
 
 #define BUDGET 0.02          /* of one core, at the default rate */
+#define BUDGET_EVENTS 0.05   /* for samples of running threads, … */
+#define BUDGET_CPU 0.02      /* … and more for each CPU */
 #define BUDGET_ASKED 0.5     /* where a rate was requested */
+#define EVENTS_NICE (-15)    /* where that is permitted */
 #define READY_MAX (16u << 20) /* bytes of blocks that wait for the collector */
 #define SECOND_NS 1000000000u
 
@@ -34,8 +42,11 @@ struct tare__stack_thread_state {
     tare__text block;
     tare__stack_target *own_targets;
     size_t own_room;
+    int stop_fd;      /* readable: the thread is to end; -1: no events are waited for */
     uint64_t interval_ns, longest_ns, cpu_ns, sealed_ns, passes, missed;
-    double budget;
+    double budget, event_budget;
+    double credit_ns; /* of CPU time for events */
+    uint64_t credit_at_ns;
     uint32_t clock; /* of the session */
     uint32_t jitter;
 };
@@ -73,14 +84,44 @@ static uint64_t scattered(tare__stack_thread_state *state, uint64_t interval_ns)
     return interval_ns - interval_ns / 8 + (uint64_t)(state->jitter >> 8) * (interval_ns / 4) / (1u << 24);
 }
 
+/* Without credit, samples are dropped: the next ones stand for their time. */
+static void drain(tare__stack_thread_state *state)
+{
+    uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    double most = 2.0 * SECOND_NS * state->event_budget;
+    state->credit_ns += (double)(now - state->credit_at_ns) * state->event_budget;
+    state->credit_ns = state->credit_ns < most ? state->credit_ns : most;
+    state->credit_at_ns = now;
+    tare__stack_sampler_drain(state->sampler, tare__clock_ticks(state->clock), now, state->credit_ns < 0);
+    state->credit_ns -= (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
+}
+
+/* Threads that ran for an interval are sampled at once: what they do is read from their memory. */
+static void wait_for_events(tare__stack_thread_state *state, uint64_t due_ns)
+{
+    struct pollfd waits[2] = {{tare__stack_sampler_descriptor(state->sampler), POLLIN, 0}, {state->stop_fd, POLLIN, 0}};
+    for (uint64_t now; (now = clock_ns(CLOCK_MONOTONIC)) < due_ns;) {
+        struct timespec left = {(time_t)((due_ns - now) / SECOND_NS), (long)((due_ns - now) % SECOND_NS)};
+        int ready = ppoll(waits, 2, &left, NULL);
+        if (ready <= 0 && errno != EINTR)
+            return;
+        if (ready > 0 && waits[0].revents)
+            drain(state);
+        if (ready > 0 && waits[1].revents)
+            return;
+    }
+}
+
 /* True: it is time for a pass; false: the thread is to end. */
 static bool wait_until(tare__stack_thread_state *state, uint64_t due_ns)
 {
     struct timespec due = {(time_t)(due_ns / SECOND_NS), (long)(due_ns % SECOND_NS)};
     bool fresh = false;
     size_t n = 0;
+    if (state->stop_fd >= 0)
+        wait_for_events(state, due_ns);
     pthread_mutex_lock(&state->mutex);
-    while (!state->stop && pthread_cond_timedwait(&state->wake, &state->mutex, &due) == 0)
+    while (state->stop_fd < 0 && !state->stop && pthread_cond_timedwait(&state->wake, &state->mutex, &due) == 0)
         ;
     bool go_on = !state->stop;
     if (state->targets_fresh && tare__array_fit(&state->own_targets, &state->own_room, state->target_count,
@@ -102,6 +143,8 @@ static void *sample(void *context)
     tare__stack_thread_state *state = context;
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
     prctl(PR_SET_NAME, "tare stacks", 0ul, 0ul, 0ul);
+    if (state->stop_fd >= 0) /* buffers of events are small: among many threads that run, this one would be too late */
+        setpriority(PRIO_PROCESS, (id_t)gettid(), EVENTS_NICE);
     uint64_t due = clock_ns(CLOCK_MONOTONIC), interval = state->interval_ns;
     double cost = 0;
     while (wait_until(state, due)) {
@@ -124,6 +167,7 @@ static void *sample(void *context)
             due = end;
         }
     }
+    drain(state);
     seal(state);
     state->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return NULL;
@@ -134,6 +178,8 @@ static void *sample(void *context)
 static void free_state(tare__stack_thread_state *state)
 {
     tare__stack_sampler_free(state->sampler);
+    if (state->stop_fd >= 0)
+        close(state->stop_fd);
     tare__stacks_free(state->stacks);
     tare__squeezer_free(state->squeezer);
     tare__text_free(&state->block);
@@ -160,6 +206,20 @@ static bool start(tare__stack_thread_state *state)
     return started;
 }
 
+/* Before the thread starts, so that the program does not run for long without events. */
+static void open_native(tare__collector *collector, tare__stack_thread_state *state, pid_t pid)
+{
+    tare__error error = {""};
+    int status = tare__stack_sampler_want_native(state->sampler, state->interval_ns, &pid, 1, &error);
+    if (status)
+        tare__text_format(&collector->notes, "native stacks of running threads were not sampled: %s\n", error.text);
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    double events = BUDGET_CPU * (double)cpus > BUDGET_EVENTS ? BUDGET_CPU * (double)cpus : BUDGET_EVENTS;
+    state->event_budget = state->budget >= BUDGET_ASKED || events > BUDGET_ASKED ? BUDGET_ASKED : events;
+    if (tare__stack_sampler_descriptor(state->sampler) >= 0)
+        state->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
 void tare__stacks_open(tare__collector *collector, const tare__stack_options *options)
 {
     if (options->interval_ns == TARE__RUN_NO_SAMPLES)
@@ -168,6 +228,7 @@ void tare__stacks_open(tare__collector *collector, const tare__stack_options *op
     if (!state)
         return;
     state->interval_ns = options->interval_ns ? options->interval_ns : TARE__STACK_INTERVAL_NS;
+    state->stop_fd = -1;
     state->budget = options->interval_ns ? BUDGET_ASKED : BUDGET;
     state->clock = collector->folder.page->clock;
     state->stacks = tare__stacks_new();
@@ -181,6 +242,8 @@ void tare__stacks_open(tare__collector *collector, const tare__stack_options *op
         free_state(state);
         return;
     }
+    if (options->native)
+        open_native(collector, state, options->target);
     state->targets[0] = first;
     state->target_count = 1;
     state->targets_fresh = true;
@@ -217,6 +280,28 @@ void tare__stacks_tick(tare__collector *collector, bool fresh_list)
         tare__writer_append(&collector->writer, &collector->block);
 }
 
+static void note_losses(tare__collector *collector, const tare__stack_thread_state *state)
+{
+    tare__stack_counts counts = tare__stack_counts_of(state->sampler);
+    if (counts.lost)
+        tare__text_format(&collector->notes,
+                          "%llu samples of running threads were dropped: their buffer was full, or the collector used "
+                          "its share of CPU time\n",
+                          (unsigned long long)counts.lost);
+    if (counts.without_events)
+        tare__text_format(&collector->notes,
+                          "%u threads have no native stacks while they run: the limit of open files (ulimit -n)\n",
+                          counts.without_events);
+}
+
+/* Names of native functions: while the objects are still there, and for readers on other machines. */
+static void add_symbols(tare__collector *collector, tare__stack_thread_state *state)
+{
+    tare__text_clear(&state->block);
+    if (tare__symbolize(state->stacks, state->squeezer, &state->block) == 0 && state->block.length)
+        tare__writer_append(&collector->writer, &state->block);
+}
+
 #define MISSED_MAX 0.1 /* of the samples, before it is worth a note */
 
 /* That there are fewer samples than asked for. */
@@ -242,13 +327,17 @@ void tare__stacks_finish(tare__collector *collector)
     pthread_mutex_lock(&state->mutex);
     state->stop = true;
     pthread_cond_signal(&state->wake);
+    if (state->stop_fd >= 0)
+        eventfd_write(state->stop_fd, 1);
     pthread_mutex_unlock(&state->mutex);
     pthread_join(state->thread, NULL);
     tare__stacks_tick(collector, false);
     collector->stacks = NULL;
     collector->stack_cpu_ns = state->cpu_ns;
     tare__text_string(&collector->notes, tare__stack_sampler_problems(state->sampler));
+    note_losses(collector, state);
     put_rate(state, &collector->notes);
+    add_symbols(collector, state);
     uint64_t refused = tare__stacks_refused(state->stacks) + state->lost;
     if (refused)
         tare__text_format(&collector->notes, "%llu call stacks could not be kept\n", (unsigned long long)refused);

@@ -10,7 +10,7 @@
 
 #define TARE__FILE_MAGIC "\x89TARE\r\n\x1a" /* like PNG's: detects text-mode damage */
 #define TARE__FILE_MAJOR 1                  /* a reader refuses another major version */
-#define TARE__FILE_MINOR 3                  /* and reads any minor one, skipping unknown parts */
+#define TARE__FILE_MINOR 4                  /* and reads any minor one, skipping unknown parts */
 
 typedef struct tare__file_header {
     uint8_t magic[8];
@@ -33,7 +33,8 @@ typedef enum tare__block_kind {
     TARE__BLOCK_SAMPLES = 11,   /* values of series at some ticks */
     TARE__BLOCK_FACTS = 12,     /* what hooks into libraries know about the program, recorded by one stream */
     TARE__BLOCK_STACKS = 13,    /* functions, call stacks and sampled threads as they are first used */
-    TARE__BLOCK_STACK_SAMPLES = 14 /* threads at some times: state, and stack by number */
+    TARE__BLOCK_STACK_SAMPLES = 14, /* threads at some times: state, and stack by number */
+    TARE__BLOCK_SYMBOLS = 15    /* the functions at offsets of objects that native stacks have */
 } tare__block_kind;
 
 #define TARE__BLOCK_MAGIC 0x4B4C4254u /* "TBLK" */

@@ -165,6 +165,65 @@ uint32_t tare__stacks_push(tare__stacks *stacks, uint32_t caller, uint32_t funct
     return TARE__LIKELY(at != TARE__INDEX_NONE) ? at + 1 : add_stack(stacks, &row, hash);
 }
 
+uint32_t tare__stacks_count(const tare__stacks *stacks)
+{
+    return stacks->known.stacks;
+}
+
+/* ---- native frames ------------------------------------------------------------------------------------------ */
+const tare__stack_function *tare__stacks_function_at(const tare__stacks *stacks, uint32_t number)
+{
+    return number && number <= stacks->known.functions ? &stacks->functions[number - 1] : NULL;
+}
+
+typedef struct native_frame {
+    uint32_t object;
+    uint64_t offset;
+} native_frame;
+
+static int by_offset(const void *a, const void *b)
+{
+    const native_frame *one = a, *other = b;
+    if (one->object != other->object)
+        return one->object < other->object ? -1 : 1;
+    return one->offset < other->offset ? -1 : one->offset > other->offset;
+}
+
+/* Sorted, each once. */
+static uint32_t list_native(const tare__stacks *stacks, native_frame *list)
+{
+    uint32_t n = 0, kept = 0;
+    for (uint32_t i = 0; i < stacks->known.stacks; i++) {
+        const tare__stack_row *row = &stacks->stacks[i];
+        uint32_t kind = row->function ? stacks->functions[row->function - 1].kind : TARE__FRAME_NOTE;
+        if (row->line && (kind == TARE__FRAME_NATIVE || kind == TARE__FRAME_KERNEL))
+            list[n++] = (native_frame){row->function, row->line};
+    }
+    if (n)
+        qsort(list, n, sizeof *list, by_offset);
+    for (uint32_t i = 0; i < n; i++)
+        if (!kept || by_offset(&list[i], &list[kept - 1]) != 0)
+            list[kept++] = list[i];
+    return kept;
+}
+
+int tare__stacks_each_native(const tare__stacks *stacks, tare__stacks_native *sink, void *context)
+{
+    size_t most = (size_t)stacks->known.stacks + 1;
+    native_frame *list = malloc(most * sizeof *list);
+    uint64_t *offsets = malloc(most * sizeof *offsets);
+    uint32_t n = list && offsets ? list_native(stacks, list) : 0;
+    for (uint32_t first = 0, end; first < n; first = end) {
+        for (end = first; end < n && list[end].object == list[first].object; end++)
+            offsets[end - first] = list[end].offset;
+        sink(context, list[first].object, offsets, end - first);
+    }
+    int status = list && offsets ? 0 : TARE_E_MEMORY;
+    free(list);
+    free(offsets);
+    return status;
+}
+
 /* ---- samples ----------------------------------------------------------------------------------------------- */
 bool tare__stacks_sample(tare__stacks *stacks, const tare__stack_sample *sample)
 {

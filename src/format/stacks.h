@@ -95,6 +95,36 @@ int tare__stacks_seal(tare__stacks *stacks, tare__squeezer *squeezer, tare__text
 /* The blocks of the last seal could not be written to the file: the next seal repeats its tables; its samples are
  * lost. */
 void tare__stacks_unseal(tare__stacks *stacks);
+/* The native frames and those of the kernel in the tables: calls `sink` once for each object and offset, by object,
+ * then offset. 0 or TARE_E_MEMORY. */
+typedef void tare__stacks_native(void *context, uint32_t object, const uint64_t *offsets, uint32_t n);
+int tare__stacks_each_native(const tare__stacks *stacks, tare__stacks_native *sink, void *context);
+/* Valid until the next function is added; NULL: no such number. */
+const tare__stack_function *tare__stacks_function_at(const tare__stacks *stacks, uint32_t number);
+uint32_t tare__stacks_count(const tare__stacks *stacks); /* of different stacks */
+
+/* ---- symbols ---------------------------------------------------------------------------------------------- */
+#define TARE__SYMBOL_DEPTH_MAX 32u    /* of inlined functions at an offset */
+#define TARE__SYMBOL_ROWS_MAX 16384u  /* in a block */
+
+typedef struct tare__stack_symbol_frame {
+    uint32_t function; /* its number in the table of functions */
+    uint32_t line;     /* in its source file; 0: unknown */
+} tare__stack_symbol_frame;
+
+typedef struct tare__stack_symbol { /* what is at an offset of an object: inlined functions are after their caller */
+    uint32_t object; /* number of the function that stands for the object */
+    uint32_t n;
+    uint64_t offset;
+    const tare__stack_symbol_frame *frames; /* n, from the outermost on */
+} tare__stack_symbol;
+
+/* Appends one block of 1 to TARE__SYMBOL_ROWS_MAX rows, sorted by object and offset. 0 or a status. */
+int tare__stack_symbols_seal(const tare__stack_symbol *rows, uint32_t n, tare__squeezer *squeezer, tare__text *out);
+typedef void tare__stack_symbols_sink(void *context, const tare__stack_symbol *row);
+/* A whole SYMBOLS block: numbers of functions are in range, but may be unknown. 0, TARE_E_INPUT or TARE_E_MEMORY. */
+int tare__stack_symbols_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
+                       tare__stack_symbols_sink *sink, void *context);
 
 /* ---- reading ---------------------------------------------------------------------------------------------- */
 typedef struct tare__stacks_sink {

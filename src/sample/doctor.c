@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "native_events.h"
 #include "watch.h"
 
 typedef struct source {
@@ -88,6 +89,27 @@ static void check_clock(tare__sample_check *out)
     }
 }
 
+/* "what is wrong: what to do" */
+static void check_native(tare__sample_check *out)
+{
+    tare__native_events *events;
+    tare__error error = {""};
+    out->source = "native stacks (--native)";
+    if (tare__native_events_open(10000000, &events, &error) == 0) {
+        out->state = TARE__SAMPLE_WORKS;
+        snprintf(out->detail, sizeof out->detail, "of all threads%s",
+                 tare__native_events_has_kernel(events) ? ", with functions of the kernel" : "");
+        tare__native_events_close(events);
+        return;
+    }
+    const char *fix = strstr(error.text, ": ");
+    out->state = TARE__SAMPLE_PARTLY;
+    snprintf(out->detail, sizeof out->detail, "only of threads that wait: %.*s",
+             (int)(fix ? (size_t)(fix - error.text) : strlen(error.text)), error.text);
+    if (fix)
+        snprintf(out->fix, sizeof out->fix, "%s", fix + 2);
+}
+
 void tare__process_doctor(const char *root, tare__sample_check_sink *sink, void *context)
 {
     for (size_t i = 0; i < TARE__COUNT_OF(sources); i++) {
@@ -96,8 +118,11 @@ void tare__process_doctor(const char *root, tare__sample_check_sink *sink, void 
         sink(context, &answer);
     }
     tare__sample_check others = {.sampler = "process"}, clock = {.sampler = "process"};
+    tare__sample_check native = {.sampler = "process"};
     check_others(root, &others);
     sink(context, &others);
     check_clock(&clock);
     sink(context, &clock);
+    check_native(&native);
+    sink(context, &native);
 }

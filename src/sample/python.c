@@ -259,6 +259,8 @@ static void show_state(tare__python *python, tare__python_state *state)
             state->progress = shown == -2 ? TARE__PYTHON_WAITS : TARE__PYTHON_CHANGED;
             return;
         }
+        if (state->evaluations && shown)
+            state->shown[state->n_shown].evaluation = at < TARE__PYTHON_INNERMOST ? state->evaluation[at] : 0;
         if (!place->guessed && place->used != python->sample)
             tare__python_add(&python->fresh, place->address);
         place->used = python->sample;
@@ -317,6 +319,8 @@ static bool do_round(tare__python *python, bool there)
         broken = state->at_end > python->valid_bytes;
         check_link(python, i);
         tare__python_state_walk(python, state);
+        if (python->wants_evaluations && state->progress == TARE__PYTHON_WALKED)
+            tare__python_state_evaluations(python, state);
     }
     tare__python_guess_check(python);
     if (!there)
@@ -423,11 +427,30 @@ static void do_rounds(void *context)
     }
 }
 
+static void fill_current(const tare__python *python, const tare__python_state *state, tare__python_thread *thread)
+{
+    const tare__python_layout *layout = &python->layout;
+    const tare__python_inner *inner = &state->inner[0];
+    const tare__python_place *place = state->n_inner ? tare__python_place_of(python, inner->code) : NULL;
+    thread->evaluations = state->evaluations;
+    if (!place || inner->code != state->raw[0].code)
+        return;
+    thread->current = inner->address;
+    if (layout->minor >= 11) {
+        thread->code = inner->code + layout->code_start;
+        thread->instruction = inner->instruction;
+    } else {
+        thread->code = place->mark.start + layout->bytes_data;
+        thread->instruction = thread->code + inner->instruction * (layout->minor == 10 ? 2 : 1);
+    }
+    thread->code_end = thread->code + (uint64_t)place->code_bytes;
+}
+
 static tare__python_thread thread_of(const tare__python *python, const tare__python_state *state)
 {
     const tare__python_interp *interp = &python->interps[state->interp];
     bool done = state->progress == TARE__PYTHON_DONE, holds = interp->holder == state->address;
-    return (tare__python_thread){
+    tare__python_thread thread = {
         .ident = state->ident,
         .tid = state->tid,
         .main = state->tid == python->pid,
@@ -439,6 +462,9 @@ static tare__python_thread thread_of(const tare__python *python, const tare__pyt
         .n = done ? state->n_shown : 0,
         .frames = done ? state->shown : NULL,
     };
+    if (done && state->evaluations)
+        fill_current(python, state, &thread);
+    return thread;
 }
 
 /* The frames of `outer` called those of `inner`, which becomes both; *used: frames of python->joined. */
@@ -447,6 +473,7 @@ static void join(tare__python *python, tare__python_thread *inner, const tare__p
     inner->has_gil = inner->has_gil || outer->has_gil;
     inner->in_gc = inner->in_gc || outer->in_gc;
     inner->torn = inner->torn || outer->torn;
+    inner->current = 0; /* evaluations are those of one interpreter */
     inner->cut = inner->cut || outer->cut;
     if (inner->torn) {
         inner->n = inner->depth = 0;
@@ -533,14 +560,27 @@ static int fail_sample(const tare__python *python, int failure, tare__error *err
     return tare__fail(error, TARE_E_SYSTEM, "process %d has ended or runs another program", (int)python->pid);
 }
 
-int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error)
+void tare__python_want_evaluations(tare__python *python)
 {
-    *threads = NULL;
+    python->wants_evaluations = true;
+}
+
+int32_t tare__python_line_at(const tare__python *python, const tare__python_thread *thread, uint64_t instruction)
+{
+    uint32_t code = thread->n ? thread->frames[0].code : 0;
+    return code && instruction >= thread->code && instruction < thread->code_end
+               ? tare__python_line_of(python->codes.functions[code - 1], (uint32_t)(instruction - thread->code)) : 0;
+}
+
+/* `tid` 0: all threads. */
+static int take_sample(tare__python *python, pid_t tid, uint32_t *n, tare__error *error)
+{
     *n = 0;
     python->sample++;
     python->loaded = false;
     for (size_t i = 0; i < python->n_states; i++) {
-        python->states[i]->progress = TARE__PYTHON_WAITS;
+        bool wanted = !tid || python->states[i]->tid == tid;
+        python->states[i]->progress = wanted ? TARE__PYTHON_WAITS : TARE__PYTHON_DONE;
         python->states[i]->waits = python->states[i]->changes = 0;
     }
     rounds rounds = {.python = python, .all_there = true};
@@ -565,6 +605,28 @@ int tare__python_sample(tare__python *python, const tare__python_thread **thread
     if (!fill_threads(python, n))
         return fail_sample(python, ENOMEM, error);
     tare__python_guess_next(python);
-    *threads = python->threads;
     return 0;
+}
+
+int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error)
+{
+    int status = take_sample(python, 0, n, error);
+    *threads = status ? NULL : python->threads;
+    return status;
+}
+
+int tare__python_sample_thread(tare__python *python, pid_t tid, const tare__python_thread **thread, tare__error *error)
+{
+    *thread = NULL;
+    size_t at = 0;
+    while (at < python->n_states && python->states[at]->tid != tid)
+        at++;
+    if (at == python->n_states)
+        return 0;
+    uint32_t n;
+    int status = take_sample(python, tid, &n, error);
+    for (uint32_t i = 0; !status && i < n; i++)
+        if (python->threads[i].tid == tid)
+            *thread = &python->threads[i];
+    return status;
 }

@@ -37,6 +37,7 @@ uint32_t tare__python_code_count(const tare__python *python); /* the largest num
 typedef struct tare__python_frame {
     uint32_t code; /* from 1 */
     int32_t line;  /* 0: unknown */
+    uint32_t evaluation; /* the call of the evaluation loop that runs it: 0 is the innermost one */
 } tare__python_frame;
 
 typedef struct tare__python_thread {
@@ -50,11 +51,21 @@ typedef struct tare__python_thread {
     uint32_t depth;     /* before anything was cut */
     uint32_t n;         /* frames, innermost first */
     const tare__python_frame *frames; /* valid until the next call */
+    uint32_t evaluations; /* calls of the evaluation loop; only if wanted */
+    uint64_t current;     /* address of the innermost frame; 0: unknown, and so is the rest */
+    uint64_t code, code_end, instruction; /* addresses of its bytecode, and of what it runs */
 } tare__python_thread;
 
 /* All threads of the process, each with its frames in all interpreters. 0; TARE_E_BUSY: not now, skip this sample;
  * TARE_E_SYSTEM: it is gone or has become another program (exec): close it; TARE_E_PERMISSION. */
 int tare__python_sample(tare__python *python, const tare__python_thread **threads, uint32_t *n, tare__error *error);
+
+/* From now on, `evaluations` and what follows are set. */
+void tare__python_want_evaluations(tare__python *python);
+/* One thread of those that the last call of the function above listed. *thread NULL: it runs no Python code. */
+int tare__python_sample_thread(tare__python *python, pid_t tid, const tare__python_thread **thread, tare__error *error);
+/* The line at this address of the bytecode of a thread's innermost frame; 0: none. */
+int32_t tare__python_line_at(const tare__python *python, const tare__python_thread *thread, uint64_t instruction);
 
 /* Whether a thread that waits on the futex at this address waits for the interpreter lock. */
 bool tare__python_is_gil(const tare__python *python, uint64_t address);

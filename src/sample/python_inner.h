@@ -175,6 +175,8 @@ typedef struct tare__python_state { /* a PyThreadState */
     uint32_t at_again;
     tare__python_frame *shown;
     uint32_t n_shown;
+    uint16_t *evaluation;          /* of each in `raw`, up to TARE__PYTHON_INNERMOST; NULL: not wanted */
+    uint32_t evaluations;          /* 0: unknown */
 } tare__python_state;
 
 typedef struct tare__python_interp {
@@ -211,6 +213,7 @@ struct tare__python {
     uint32_t sample, round;   /* numbers, from 1 */
     uint32_t at_runtime, at_gil;
     bool list_changed, loaded;
+    bool wants_evaluations;
     tare__python_guess *guesses;
     size_t n_guesses, guesses_room;
     tare__python_regions guessed; /* the ranges that have them */
@@ -310,6 +313,8 @@ bool tare__python_frame_is(const tare__python_layout *layout, const tare__python
  * read several times more. Those that change are CHANGED. */
 void tare__python_verify(tare__python *python);
 void tare__python_state_free(tare__python_state *state);
+/* python_evaluations.c: which call of the evaluation loop runs each frame in `raw`. */
+void tare__python_state_evaluations(tare__python *python, tare__python_state *state);
 /* Reads the list of thread states anew. False: no memory, or it could not be read. */
 bool tare__python_list(tare__python *python);
 pid_t tare__python_tid(tare__python *python, const tare__python_state *state);

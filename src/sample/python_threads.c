@@ -154,6 +154,7 @@ void tare__python_state_free(tare__python_state *state)
     free(state->again.at);
     free(state->raw);
     free(state->shown);
+    free(state->evaluation);
     free(state);
 }
 

@@ -10,6 +10,7 @@
 #include "files.h"
 #include "python.h"
 #include "state.h"
+#include "stacks_inner.h"
 #include "tare.h"
 
 #define SOON_NS 2000000u     /* an interpreter that is starting */
@@ -17,44 +18,6 @@
 #define LATER_NS 50000000u   /* a process that is not Python may become one by exec or dlopen */
 #define LATER_MAX_NS 1000000000u
 #define PROBLEMS_MAX 5u
-
-typedef struct sampled_thread {
-    uint64_t ident;
-    pid_t tid;
-    uint32_t number; /* in the file; 0: refused */
-    uint32_t pass;   /* the last one that saw it */
-    uint32_t stack;
-    bool known;      /* the totals below */
-    uint64_t seen_ns, cpu_ns, queue_ns;
-    uint64_t room_ns; /* wall time of its samples that no counter has explained yet */
-    tare__thread_reader *reader; /* NULL: its tid is unknown */
-} sampled_thread;
-
-typedef struct sampled_process {
-    pid_t pid;
-    uint64_t start_time;
-    tare__python *python; /* NULL: not, or not yet, Python */
-    uint64_t try_ns, pause_ns;
-    uint64_t seen_ns;
-    bool counted, listed;
-    uint32_t *functions; /* by code number: number in the file; 0: not asked for yet */
-    size_t function_room;
-    sampled_thread *threads;
-    size_t thread_count, thread_room;
-} sampled_process;
-
-struct tare__stack_sampler {
-    tare__stacks *stacks;
-    void (*full)(void *context);
-    void *context;
-    sampled_process **processes;
-    size_t process_count, process_room;
-    uint32_t pass;
-    uint32_t left_out, collecting; /* numbers of the two notes; 0: not used yet */
-    tare__stack_counts counts;
-    tare__text problems;
-    uint32_t problem_count;
-};
 
 tare__stack_sampler *tare__stack_sampler_new(tare__stacks *stacks, void (*full)(void *context), void *context)
 {
@@ -69,18 +32,23 @@ tare__stack_sampler *tare__stack_sampler_new(tare__stacks *stacks, void (*full)(
 
 /* ---- processes --------------------------------------------------------------------------------------------- */
 
-/* What was read of it is over: it has ended, or has become another program. */
-static void let_go(sampled_process *process)
+void tare__sampler_let_go(sampled_process *process)
 {
     for (size_t i = 0; i < process->thread_count; i++)
         tare__thread_close(process->threads[i].reader);
     tare__python_close(process->python);
     free(process->threads);
     free(process->functions);
+    free(process->tids);
+    tare__native_process_free(process->native);
     process->python = NULL;
+    process->native = NULL;
     process->threads = NULL;
+    process->tids = NULL;
     process->functions = NULL;
     process->thread_count = process->thread_room = process->function_room = 0;
+    process->tid_count = process->tid_room = 0;
+    process->list_ns = 0;
 }
 
 void tare__stack_sampler_free(tare__stack_sampler *sampler)
@@ -88,10 +56,11 @@ void tare__stack_sampler_free(tare__stack_sampler *sampler)
     if (!sampler)
         return;
     for (size_t i = 0; i < sampler->process_count; i++) {
-        let_go(sampler->processes[i]);
+        tare__sampler_let_go(sampler->processes[i]);
         free(sampler->processes[i]);
     }
     free(sampler->processes);
+    tare__native_free(sampler->native);
     tare__text_free(&sampler->problems);
     free(sampler);
 }
@@ -121,6 +90,15 @@ static sampled_process *add_process(tare__stack_sampler *sampler, pid_t pid)
     return process;
 }
 
+sampled_process *tare__sampler_process_of(tare__stack_sampler *sampler, pid_t pid)
+{
+    const tare__stack_target target = {.pid = pid};
+    sampled_process *process = find_process(sampler, &target);
+    if (!process && (process = add_process(sampler, pid)))
+        process->young = true;
+    return process;
+}
+
 void tare__stack_sampler_watch(tare__stack_sampler *sampler, const tare__stack_target *targets, size_t n)
 {
     for (size_t i = 0; i < sampler->process_count; i++)
@@ -137,11 +115,12 @@ void tare__stack_sampler_watch(tare__stack_sampler *sampler, const tare__stack_t
     size_t kept = 0;
     for (size_t i = 0; i < sampler->process_count; i++) {
         sampled_process *process = sampler->processes[i];
-        if (process->listed) {
+        if (process->listed || process->young) {
+            process->young = false;
             sampler->processes[kept++] = process;
             continue;
         }
-        let_go(process);
+        tare__sampler_let_go(process);
         free(process);
     }
     sampler->process_count = kept;
@@ -161,7 +140,7 @@ static void try_again(sampled_process *process, uint64_t now_ns, uint64_t least_
 }
 
 /* Whether it can be read as a Python process now. */
-static bool open_process(tare__stack_sampler *sampler, sampled_process *process, uint64_t now_ns)
+bool tare__sampler_open(tare__stack_sampler *sampler, sampled_process *process, uint64_t now_ns)
 {
     tare__error error = {""};
     if (process->python)
@@ -172,6 +151,8 @@ static bool open_process(tare__stack_sampler *sampler, sampled_process *process,
         process->seen_ns = now_ns; /* the first sample stands for no time before this */
     int status = tare__python_open(process->pid, &process->python, &error);
     if (status == 0) {
+        if (sampler->native)
+            tare__python_want_evaluations(process->python);
         sampler->counts.processes += !process->counted;
         process->counted = true;
         process->pause_ns = SOON_NS;
@@ -193,11 +174,12 @@ static bool open_process(tare__stack_sampler *sampler, sampled_process *process,
 /* ---- threads ----------------------------------------------------------------------------------------------- */
 
 /* The order of threads rarely changes: the one expected at this place is tried first. */
-static sampled_thread *find_thread(sampled_process *process, const tare__python_thread *read, size_t place)
+static sampled_thread *find_thread(const tare__stack_sampler *sampler, sampled_process *process,
+                                   const tare__python_thread *read, size_t place)
 {
     for (size_t i = 0; i < process->thread_count; i++) {
         sampled_thread *thread = &process->threads[(place + i) % process->thread_count];
-        if (thread->ident == read->ident && thread->tid == read->tid)
+        if (thread->tid == read->tid && (thread->ident == read->ident || (read->tid > 0 && sampler->native)))
             return thread;
     }
     return NULL;
@@ -237,6 +219,13 @@ static sampled_thread *add_thread(tare__stack_sampler *sampler, sampled_process 
     return thread;
 }
 
+sampled_thread *tare__sampler_thread(tare__stack_sampler *sampler, sampled_process *process,
+                                     const tare__python_thread *read, size_t place)
+{
+    sampled_thread *thread = find_thread(sampler, process, read, place);
+    return thread ? thread : add_thread(sampler, process, read);
+}
+
 static void forget_ended_threads(const tare__stack_sampler *sampler, sampled_process *process)
 {
     size_t kept = 0;
@@ -251,7 +240,7 @@ static void forget_ended_threads(const tare__stack_sampler *sampler, sampled_pro
 
 /* ---- stacks ------------------------------------------------------------------------------------------------ */
 
-static uint32_t function_of(tare__stack_sampler *sampler, sampled_process *process, uint32_t code)
+uint32_t tare__sampler_function(tare__stack_sampler *sampler, sampled_process *process, uint32_t code)
 {
     size_t before = process->function_room;
     if (!tare__array_fit(&process->functions, &process->function_room, (size_t)code + 1, sizeof(uint32_t)))
@@ -269,7 +258,7 @@ static uint32_t function_of(tare__stack_sampler *sampler, sampled_process *proce
     return process->functions[code] = tare__stacks_function(sampler->stacks, &function);
 }
 
-static uint32_t push_note(tare__stack_sampler *sampler, uint32_t stack, uint32_t *number, const char *text)
+uint32_t tare__sampler_note(tare__stack_sampler *sampler, uint32_t stack, uint32_t *number, const char *text)
 {
     if (!*number) {
         tare__stack_function note = {.kind = TARE__FRAME_NOTE, .name = text, .file = "",
@@ -280,23 +269,34 @@ static uint32_t push_note(tare__stack_sampler *sampler, uint32_t stack, uint32_t
     return pushed ? pushed : stack;
 }
 
-static uint32_t stack_of(tare__stack_sampler *sampler, sampled_process *process, const tare__python_thread *read)
+uint32_t tare__sampler_push(tare__stack_sampler *sampler, sampled_process *process, uint32_t stack,
+                            const tare__python_thread *read, uint32_t frame, int32_t line)
+{
+    const tare__python_frame *from = &read->frames[frame];
+    uint32_t function = tare__sampler_function(sampler, process, from->code);
+    line = line ? line : from->line;
+    return function ? tare__stacks_push(sampler->stacks, stack, function, line > 0 ? (uint64_t)line : 0) : 0;
+}
+
+uint32_t tare__sampler_collecting(tare__stack_sampler *sampler, uint32_t stack)
+{
+    return tare__sampler_note(sampler, stack, &sampler->collecting, "garbage collection");
+}
+
+uint32_t tare__sampler_python_stack(tare__stack_sampler *sampler, sampled_process *process,
+                                    const tare__python_thread *read)
 {
     uint32_t stack = 0;
     for (uint32_t i = read->n; i > 0; i--) {
-        const tare__python_frame *frame = &read->frames[i - 1];
-        uint32_t function = function_of(sampler, process, frame->code);
-        uint32_t pushed = function ? tare__stacks_push(sampler->stacks, stack, function,
-                                                       frame->line > 0 ? (uint64_t)frame->line : 0)
-                                   : 0;
+        uint32_t pushed = tare__sampler_push(sampler, process, stack, read, i - 1, 0);
         if (!pushed)
             break; /* counted as refused: what it called would seem to have no caller */
         stack = pushed;
         if (read->cut && i - 1 == TARE__PYTHON_DEPTH_MAX / 4 * 3)
-            stack = push_note(sampler, stack, &sampler->left_out, "(frames left out)");
+            stack = tare__sampler_note(sampler, stack, &sampler->left_out, "(frames left out)");
     }
     if (read->in_gc)
-        stack = push_note(sampler, stack, &sampler->collecting, "garbage collection");
+        stack = tare__sampler_collecting(sampler, stack);
     return stack;
 }
 
@@ -317,87 +317,118 @@ static uint64_t count_time(sampled_thread *thread, uint64_t now, uint64_t before
     return counted;
 }
 
-/* False: the thread has ended. */
-static bool fill_state(const sampled_process *process, sampled_thread *thread, const tare__python_thread *read,
-                       tare__stack_sample *sample)
+static void fill_times(sampled_thread *thread, const tare__thread_now *now, tare__stack_sample *sample)
 {
-    tare__thread_now now = {0};
-    if (!thread->reader)
-        return true;
-    if (!tare__thread_read(thread->reader, &now))
-        return false;
-    sample->state = now.state;
-    if (now.state == TARE__STATE_LOCK && !read->has_gil && tare__python_is_gil(process->python, now.lock))
-        sample->state = TARE__STATE_GIL;
     thread->room_ns += sample->wall_ns;
-    if (now.known) {
-        sample->cpu_ns = count_time(thread, now.cpu_ns, thread->cpu_ns);
-        sample->queue_ns = count_time(thread, now.queue_ns, thread->queue_ns);
+    if (now->known) {
+        sample->cpu_ns = count_time(thread, now->cpu_ns, thread->cpu_ns);
+        sample->queue_ns = count_time(thread, now->queue_ns, thread->queue_ns);
     }
-    thread->known = now.known;
-    thread->cpu_ns = now.cpu_ns;
-    thread->queue_ns = now.queue_ns;
-    return true;
+    thread->known = now->known;
+    thread->cpu_ns = now->cpu_ns;
+    thread->queue_ns = now->queue_ns;
+}
+
+void tare__sampler_add(tare__stack_sampler *sampler, sampled_thread *thread, const tare__thread_now *now,
+                       tare__stack_sample *sample, uint64_t now_ns)
+{
+    if (thread->seen_ns)
+        sample->wall_ns = since(now_ns, thread->seen_ns, UINT64_MAX);
+    if (thread->reader)
+        fill_times(thread, now, sample);
+    sample->thread = thread->number;
+    thread->seen_ns = now_ns;
+    sampler->counts.samples++;
+    if (!tare__stacks_sample(sampler->stacks, sample)) {
+        sampler->full(sampler->context);
+        tare__stacks_sample(sampler->stacks, sample);
+    }
+}
+
+uint32_t tare__sampler_flags(const tare__python_thread *read)
+{
+    return (read->has_gil ? TARE__SAMPLE_HAS_GIL : 0) | (read->in_gc ? TARE__SAMPLE_IN_GC : 0) |
+           (read->torn ? TARE__SAMPLE_TORN : 0);
 }
 
 static void take_thread(tare__stack_sampler *sampler, sampled_process *process, const tare__python_thread *read,
                         size_t place, const tare__stack_sample *begun)
 {
-    sampled_thread *thread = find_thread(process, read, place);
-    if (!thread)
-        thread = add_thread(sampler, process, read);
+    sampled_thread *thread = tare__sampler_thread(sampler, process, read, place);
+    tare__thread_now now = {0};
+    uint64_t now_ns = process->seen_ns;
     if (!thread)
         return;
     thread->pass = sampler->pass;
-    tare__stack_sample sample = *begun;
-    uint64_t now_ns = process->seen_ns;
-    sample.wall_ns = thread->seen_ns ? since(now_ns, thread->seen_ns, UINT64_MAX) : begun->wall_ns;
-    if (!thread->number || !fill_state(process, thread, read, &sample))
+    thread->native = false;
+    if (!thread->number || (thread->reader && !tare__thread_read(thread->reader, &now)))
         return;
-    sample.thread = thread->number;
-    sample.flags = (read->has_gil ? TARE__SAMPLE_HAS_GIL : 0) | (read->in_gc ? TARE__SAMPLE_IN_GC : 0) |
-                   (read->torn ? TARE__SAMPLE_TORN : 0);
-    sample.stack = read->torn ? 0 : stack_of(sampler, process, read);
-    thread->seen_ns = now_ns;
-    sampler->counts.samples++;
+    if (tare__sampler_defers(sampler, thread, &now, begun, now_ns))
+        return;
+    tare__stack_sample sample = *begun;
+    sample.state = now.state;
+    if (now.state == TARE__STATE_LOCK && !read->has_gil && tare__python_is_gil(process->python, now.lock))
+        sample.state = TARE__STATE_GIL;
+    sample.flags = tare__sampler_flags(read);
+    if (!read->torn)
+        sample.stack = tare__sampler_blocked(sampler, process, thread, &now, read);
+    if (!read->torn && !sample.stack)
+        sample.stack = tare__sampler_python_stack(sampler, process, read);
     sampler->counts.torn += read->torn;
-    if (!tare__stacks_sample(sampler->stacks, &sample)) {
-        sampler->full(sampler->context);
-        tare__stacks_sample(sampler->stacks, &sample);
-    }
+    tare__sampler_add(sampler, thread, &now, &sample, now_ns);
+}
+
+/* TARE_E_BUSY: the next sample stands for this one's time, too. Another one: it has ended, or runs another program. */
+static int take_python(tare__stack_sampler *sampler, sampled_process *process, const tare__stack_sample *begun,
+                       uint64_t now_ns)
+{
+    const tare__python_thread *threads = NULL;
+    uint32_t n = 0;
+    tare__error error = {""};
+    int status = tare__python_sample(process->python, &threads, &n, &error);
+    if (!status)
+        process->seen_ns = now_ns;
+    for (uint32_t t = 0; t < n && !status; t++)
+        take_thread(sampler, process, &threads[t], t, begun);
+    return status;
 }
 
 void tare__stack_sampler_pass(tare__stack_sampler *sampler, uint64_t ticks, uint64_t now_ns, uint64_t interval_ns)
 {
     sampler->pass++;
+    sampler->interval_ns = interval_ns;
     for (size_t i = 0; i < sampler->process_count; i++) {
         sampled_process *process = sampler->processes[i];
-        const tare__python_thread *threads = NULL;
-        uint32_t n = 0;
-        tare__error error = {""};
-        if (!open_process(sampler, process, now_ns))
+        bool python = tare__sampler_open(sampler, process, now_ns);
+        if (!python && !sampler->native)
             continue;
-        int status = tare__python_sample(process->python, &threads, &n, &error);
+        tare__stack_sample begun = {.ticks = ticks, .wall_ns = since(now_ns, process->seen_ns, interval_ns)};
+        int status = python ? take_python(sampler, process, &begun, now_ns) : 0;
         if (status == TARE_E_BUSY)
-            continue; /* the next sample stands for this one's time, too */
-        if (status != 0) {
-            let_go(process);
+            continue;
+        process->seen_ns = now_ns;
+        if (status) {
+            tare__sampler_let_go(process);
             process->try_ns = now_ns; /* exec: it may be Python again */
             continue;
         }
-        uint64_t passed = since(now_ns, process->seen_ns, interval_ns);
-        tare__stack_sample begun = {.ticks = ticks, .wall_ns = passed};
-        process->seen_ns = now_ns;
-        for (uint32_t t = 0; t < n; t++)
-            take_thread(sampler, process, &threads[t], t, &begun);
-        if (n < process->thread_count)
-            forget_ended_threads(sampler, process);
+        if (sampler->native)
+            tare__sampler_native_threads(sampler, process, &begun, now_ns);
+        forget_ended_threads(sampler, process);
     }
 }
 
 tare__stack_counts tare__stack_counts_of(const tare__stack_sampler *sampler)
 {
-    return sampler->counts;
+    tare__stack_counts counts = sampler->counts;
+    tare__native_counts native = sampler->native ? tare__native_counts_of(sampler->native) : (tare__native_counts){0};
+    tare__native_events *events = sampler->native ? tare__native_events_of(sampler->native) : NULL;
+    tare__native_losses losses = events ? tare__native_events_losses(events) : (tare__native_losses){0};
+    counts.lost += losses.records;
+    counts.without_events = losses.threads;
+    counts.merged = native.merged;
+    counts.apart = native.apart;
+    return counts;
 }
 
 const char *tare__stack_sampler_problems(const tare__stack_sampler *sampler)

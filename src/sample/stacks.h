@@ -26,9 +26,20 @@ void tare__stack_sampler_watch(tare__stack_sampler *sampler, const tare__stack_t
  * `interval_ns`: how much time the first sample of a thread stands for at most. */
 void tare__stack_sampler_pass(tare__stack_sampler *sampler, uint64_t ticks, uint64_t now_ns, uint64_t interval_ns);
 
+/* Native stacks of all threads from now on: of those of these processes, and of all that they start, also while they
+ * run. Not 0: only of threads that wait, with the reason (out of memory: of none). Before the first pass. */
+int tare__stack_sampler_want_native(tare__stack_sampler *sampler, uint64_t interval_ns, const pid_t *pids, size_t n,
+                                    tare__error *error);
+int tare__stack_sampler_descriptor(const tare__stack_sampler *sampler); /* readable: drain; -1: none */
+/* `drop`: the samples are only counted. */
+void tare__stack_sampler_drain(tare__stack_sampler *sampler, uint64_t ticks, uint64_t now_ns, bool drop);
+
 typedef struct tare__stack_counts {
     uint64_t samples, torn;
     uint32_t processes; /* Python processes read so far */
+    uint64_t lost;      /* samples of running threads */
+    uint32_t without_events; /* threads that are not sampled while they run */
+    uint64_t merged, apart; /* stacks of Python and native frames; those that did not belong together */
     uint32_t unread;    /* Python processes that could not be read */
 } tare__stack_counts;
 tare__stack_counts tare__stack_counts_of(const tare__stack_sampler *sampler);

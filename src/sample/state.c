@@ -355,7 +355,7 @@ static void take_state(tare__thread_reader *reader, tare__thread_state state)
 {
     reader->last.state = state;
     reader->last.system_call = -1;
-    reader->last.lock = 0;
+    reader->last.lock = reader->last.stack = reader->last.code = 0;
     reader->interrupted = false;
     reader->call_bytes = 0;
 }
@@ -401,6 +401,8 @@ static bool take_call(tare__thread_reader *reader, const char *text, int bytes, 
             return true;
     }
     reader->last.state = tare__waiting_state(&reader->waiting, &call, &reader->last.system_call, &reader->last.lock);
+    reader->last.stack = call.stack;
+    reader->last.code = call.code;
     memcpy(reader->call, text, (size_t)bytes);
     reader->call_bytes = bytes;
     return true;
@@ -500,6 +502,7 @@ bool tare__thread_read(tare__thread_reader *reader, tare__thread_now *now)
     if (alive && reader->opened)
         alive = is_same_thread(reader);
     reader->read_before = true;
+    reader->last.same = alive && got == SAME && !is_ready(reader);
     *now = reader->last;
     return alive;
 }

@@ -16,6 +16,8 @@ void tare__thread_close(tare__thread_reader *reader); /* NULL is allowed */
 typedef struct tare__thread_now {
     tare__thread_state state; /* waiting for the GIL is TARE__STATE_LOCK here: only Python knows the difference */
     int64_t system_call;      /* number; -1: none or unknown */
+    uint64_t stack, code;     /* stack pointer and next instruction of one that waits in a system call; 0: unknown */
+    bool same;                /* it has not run since the last read */
     uint64_t lock;            /* address of the futex waited on; 0: none */
     uint64_t cpu_ns, queue_ns; /* totals of the thread */
     bool known;               /* false: the totals cannot be read (kernel without schedstat) */

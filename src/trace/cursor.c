@@ -142,7 +142,7 @@ static int skip_bad_payload(tare__trace *trace, const tare__block_header *header
 /* ---- stepping ------------------------------------------------------------------------------------ */
 static bool is_known(const tare__block_header *header)
 {
-    return header->kind >= TARE__BLOCK_RUN && header->kind <= TARE__BLOCK_STACK_SAMPLES && header->flags == 0;
+    return header->kind >= TARE__BLOCK_RUN && header->kind <= TARE__BLOCK_SYMBOLS && header->flags == 0;
 }
 
 /* Examines the block at the cursor and moves past it. 1: *block can be returned; 0: it was something else. */

@@ -28,6 +28,12 @@ typedef struct tare__stream_row {
 
 #define TARE__SYNCS_MAX 4096u
 
+typedef struct tare__trace_symbol {
+    uint32_t object, n;
+    uint64_t offset;
+    size_t first; /* in symbol_frames */
+} tare__trace_symbol;
+
 struct tare__trace {
     int fd;
     uint64_t size; /* when opened; data appended later is ignored */
@@ -56,6 +62,10 @@ struct tare__trace {
     tare__trace_table processes, streams, names, series, facts;
     tare__trace_table functions, stacks, threads;
     uint32_t function_largest, stack_largest, thread_largest; /* numbers */
+    tare__trace_symbol *symbols;
+    tare__stack_symbol_frame *symbol_frames;
+    size_t n_symbols, symbol_room, n_symbol_frames, symbol_frame_room;
+    tare__index symbol_index;
     tare__intern *stack_texts;
     size_t stack_text_bytes;
     tare__stack_sample *stack_samples; /* of one block; allocated at first use */
@@ -88,6 +98,7 @@ int tare__trace_take_names(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_series(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_facts(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_take_stacks(tare__trace *trace, const tare__trace_block *block);
+int tare__trace_take_symbols(tare__trace *trace, const tare__trace_block *block);
 int tare__trace_add_syncs(tare__trace *trace, const tare__trace_block *block);
 
 #endif

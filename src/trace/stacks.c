@@ -95,6 +95,61 @@ int tare__trace_take_stacks(tare__trace *trace, const tare__trace_block *block)
     return status ? status : taker.status;
 }
 
+/* ---- symbols ----------------------------------------------------------------------------------------------- */
+static bool is_symbol(const void *rows, uint32_t row, const void *key)
+{
+    const tare__trace_symbol *one = (const tare__trace_symbol *)rows + row;
+    const tare__stack_symbol *other = key;
+    return one->offset == other->offset && one->object == other->object;
+}
+
+static uint32_t symbol_hash(uint32_t object, uint64_t offset)
+{
+    return (uint32_t)tare__hash_mix(tare__hash_mix(0, object), offset);
+}
+
+static void take_symbol(void *context, const tare__stack_symbol *row)
+{
+    taker *taker = context;
+    tare__trace *trace = taker->trace;
+    uint32_t hash = symbol_hash(row->object, row->offset);
+    if (taker->status || trace->n_symbols >= TARE__STACKS_MAX ||
+        tare__index_find(&trace->symbol_index, hash, is_symbol, trace->symbols, row) != TARE__INDEX_NONE)
+        return;
+    size_t frames = trace->n_symbol_frames + row->n;
+    if (!tare__array_fit(&trace->symbols, &trace->symbol_room, trace->n_symbols + 1, sizeof *trace->symbols) ||
+        !tare__array_fit(&trace->symbol_frames, &trace->symbol_frame_room, frames + 1, sizeof *trace->symbol_frames) ||
+        !tare__index_add(&trace->symbol_index, hash, (uint32_t)trace->n_symbols)) {
+        taker->status = TARE_E_MEMORY;
+        return;
+    }
+    trace->symbols[trace->n_symbols++] =
+        (tare__trace_symbol){.object = row->object, .n = row->n, .offset = row->offset,
+                             .first = trace->n_symbol_frames};
+    for (uint32_t i = 0; i < row->n; i++) {
+        tare__stack_symbol_frame frame = row->frames[i];
+        if (!tare__trace_find_row(&trace->functions, frame.function))
+            frame.function = 0;
+        trace->symbol_frames[trace->n_symbol_frames++] = frame;
+    }
+}
+
+int tare__trace_take_symbols(tare__trace *trace, const tare__trace_block *block)
+{
+    taker taker = {trace, 0};
+    int status = tare__stack_symbols_read(&block->header, block->payload, trace->squeezer, take_symbol, &taker);
+    return status ? status : taker.status;
+}
+
+const tare__stack_symbol_frame *tare__trace_symbol_at(const tare__trace *trace, uint32_t object, uint64_t offset,
+                                                      uint32_t *n)
+{
+    const tare__stack_symbol key = {.object = object, .offset = offset};
+    uint32_t row = tare__index_find(&trace->symbol_index, symbol_hash(object, offset), is_symbol, trace->symbols, &key);
+    *n = row != TARE__INDEX_NONE ? trace->symbols[row].n : 0;
+    return *n ? trace->symbol_frames + trace->symbols[row].first : NULL;
+}
+
 /* ---- access ------------------------------------------------------------------------------------------------ */
 const tare__trace_function *tare__trace_function_at(const tare__trace *trace, uint32_t number)
 {

@@ -342,6 +342,7 @@ static digest_function *const digest_of[] = {
     [TARE__BLOCK_CLOCK] = tare__trace_add_syncs, [TARE__BLOCK_AGGREGATES] = digest_aggregates,
     [TARE__BLOCK_END] = digest_end,         [TARE__BLOCK_SERIES] = tare__trace_take_series,
     [TARE__BLOCK_FACTS] = tare__trace_take_facts, [TARE__BLOCK_STACKS] = tare__trace_take_stacks,
+    [TARE__BLOCK_SYMBOLS] = tare__trace_take_symbols,
 };
 
 bool tare__trace_is_meta(unsigned kind)
@@ -369,6 +370,9 @@ void tare__trace_free_tables(tare__trace *trace)
         free(tables[i]->rows);
         free(tables[i]->row_of);
     }
+    tare__index_free(&trace->symbol_index);
+    free(trace->symbols);
+    free(trace->symbol_frames);
 }
 
 /* ---- access -------------------------------------------------------------------------------------- */

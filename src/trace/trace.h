@@ -190,6 +190,10 @@ const tare__trace_thread *tare__trace_thread_at(const tare__trace *trace, uint32
 uint32_t tare__trace_function_count(const tare__trace *trace);
 uint32_t tare__trace_stack_count(const tare__trace *trace);
 uint32_t tare__trace_thread_count(const tare__trace *trace);
+/* The functions at an offset of an object (the number of a native function), from the outermost on: *n of them, valid
+ * until the next block is read. NULL: not symbolized. */
+const tare__stack_symbol_frame *tare__trace_symbol_at(const tare__trace *trace, uint32_t object, uint64_t offset,
+                                                      uint32_t *n);
 /* The samples of a STACK_SAMPLES block, valid until the next call; numbers without a row in the tables are set to 0.
  * 0, TARE_E_INPUT if the codec rejects it, or TARE_E_MEMORY. */
 int tare__trace_stack_samples(tare__trace *trace, const tare__trace_block *block, const tare__stack_sample **samples,

@@ -40,3 +40,13 @@ def test_format_1_2(bench):
         "torch.loader.workers", 31, 4, "DataLoader", 4)
     assert (kept["key"], kept["file"], kept["value"], kept["text"]) == (
         "torch.losses.kept", "/home/user/train.py", 3, None)
+
+
+def test_format_1_4(bench):
+    report = bench.json(ROOT / "tests" / "fixture" / "format-1.4.tare")
+    assert report["run"]["exit_status"] == 6 and report["notes"] == []
+    samples = {row["function"]: row["samples"] for row in report["functions"] if row["kind"] == "native"}
+    shares = [samples[name] for name in ("half", "third", "sixth", "twentieth")]
+    assert shares == sorted(shares, reverse=True) and 0.4 < shares[0] / sum(shares) < 0.6
+    assert [row["name"] for row in report["stacks"][2:7]] == [
+        "_start", "__libc_start_main_impl", "__libc_start_call_main", "main", "work"]

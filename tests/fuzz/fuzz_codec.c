@@ -162,6 +162,22 @@ static void read_fields(const tare__block_header *header, const uint8_t *payload
         sink += tare__field_value(data, bytes) + tag;
 }
 
+static void take_symbol(void *context, const tare__stack_symbol *row)
+{
+    ++*(uint32_t *)context;
+    for (uint32_t i = 0; i < row->n; i++)
+        sink += row->frames[i].function + row->frames[i].line;
+}
+
+static void read_symbols(const tare__block_header *header, const uint8_t *payload)
+{
+    uint32_t seen = 0;
+    if (tare__stack_symbols_read(header, payload, squeezer, take_symbol, &seen) == 0)
+        must(seen == header->count);
+    else
+        must(seen == 0);
+}
+
 static void read_block(const tare__block_header *header, const uint8_t *payload)
 {
     uint32_t seen = 0;
@@ -195,6 +211,9 @@ static void read_block(const tare__block_header *header, const uint8_t *payload)
         break;
     case TARE__BLOCK_STACKS:
         read_stacks(header, payload);
+        break;
+    case TARE__BLOCK_SYMBOLS:
+        read_symbols(header, payload);
         break;
     case TARE__BLOCK_STACK_SAMPLES:
         read_stack_samples(header, payload);

@@ -195,7 +195,7 @@ static void unknown_blocks_are_skipped_and_counted(void **state)
     size_t at = b->file.length;
     build_number(b, 7777, 1);
     build_fields(b, (tare__block_kind)200, 0);
-    build_fields(b, (tare__block_kind)(TARE__BLOCK_STACK_SAMPLES + 1), 0);
+    build_fields(b, (tare__block_kind)(TARE__BLOCK_SYMBOLS + 1), 0);
     build_end(b, 5000);
     walk seen = walk_bytes(b, b->file.data, b->file.length);
     assert_int_equal(seen.n, 2);

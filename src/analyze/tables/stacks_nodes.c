@@ -46,6 +46,19 @@ static bool find_package(sampled_nodes *to, tare__arena *arena, sampled_function
     return function->package != TARE__NO_ROW;
 }
 
+/* The name of a native function that is not symbolized, or nothing. */
+static bool is_build_id(const char *name)
+{
+    size_t n = strspn(name, "0123456789abcdef");
+    return name[n] == '\0' && (n == 0 || n >= 16);
+}
+
+static const char *base_name(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash && slash[1] ? slash + 1 : *file ? file : unknown;
+}
+
 /* Its index; TARE__NO_ROW: out of memory. */
 static uint32_t find_function(const work *work, sampled_nodes *to, tare__arena *arena, uint32_t number)
 {
@@ -55,6 +68,8 @@ static uint32_t find_function(const work *work, sampled_nodes *to, tare__arena *
         return TARE__NO_ROW;
     const tare__trace_function *from = number ? tare__trace_function_at(work->trace, number) : NULL;
     const char *name = from && from->name && from->name[0] ? from->name : unknown;
+    if (from && from->kind == TARE__FRAME_NATIVE && is_build_id(from->name))
+        name = base_name(from->file);
     bool has_file = from && from->file && from->file[0];
     sampled_function *made = &to->functions[to->n_functions];
     *made = (sampled_function){.name = copied(arena, name),
@@ -191,6 +206,50 @@ typedef struct path { /* from a stack to its outermost caller without a node */
     size_t room;
 } path;
 
+/* Functions of the interpreter by which it calls others: they would hide what is called. */
+static bool is_machinery(const tare__trace_function *function)
+{
+    static const char *const beginnings[] = {
+        "_PyObject_Vectorcall", "PyObject_Vectorcall", "cfunction_", "method_vectorcall", "_PyObject_Call",
+        "PyObject_Call",        "_PyEval_",            "_PyVectorcall", "PyVectorcall",   "_PyFunction_Vectorcall",
+        "vectorcall_",          "PyEval_",             "object_vacall", "Py_DECREF",      "Py_XDECREF",
+        "Py_INCREF",            "_Py_INCREF",          "_Py_DECREF",    "_Py_Dealloc",    "_PyCFunction_"};
+    const char *base = function && function->kind == TARE__FRAME_NATIVE ? base_name(function->file) : "";
+    if (strncmp(base, "libpython", 9) != 0 && strncmp(base, "python", 6) != 0)
+        return false;
+    for (size_t i = 0; i < TARE__COUNT_OF(beginnings); i++)
+        if (strncmp(function->name, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The library of a function that is not symbolized is its name; the frames of a symbolized one are several nodes, where
+ * functions are inlined. False: out of memory. */
+static bool native_node(const work *work, sampled_nodes *to, tare__arena *arena, uint32_t caller,
+                        const tare__trace_stack *from, uint32_t *made)
+{
+    uint32_t n, node = caller;
+    const tare__stack_symbol_frame *frames = tare__trace_symbol_at(work->trace, from->function, from->line, &n);
+    tare__stack_symbol_frame unknown_symbol = {from->function, 0};
+    for (uint32_t i = 0; i < (frames ? n : 1); i++) {
+        uint32_t number = (frames ? &frames[i] : &unknown_symbol)->function;
+        if (number && is_machinery(tare__trace_function_at(work->trace, number)))
+            continue;
+        uint32_t function = find_function(work, to, arena, number);
+        node = function == TARE__NO_ROW ? 0 : find_node(to, node, function, 0);
+        if (!node)
+            return false;
+    }
+    *made = node;
+    return true;
+}
+
+static bool is_native(const work *work, uint32_t number)
+{
+    const tare__trace_function *function = number ? tare__trace_function_at(work->trace, number) : NULL;
+    return function && (function->kind == TARE__FRAME_NATIVE || function->kind == TARE__FRAME_KERNEL);
+}
+
 /* The node of a stack, and those of its callers. False: out of memory. */
 static bool make_nodes(const work *work, sampled_nodes *to, tare__arena *arena, path *path, uint32_t stack)
 {
@@ -205,6 +264,12 @@ static bool make_nodes(const work *work, sampled_nodes *to, tare__arena *arena, 
     while (n-- > 0) {
         const tare__trace_stack *from = tare__trace_stack_at(work->trace, path->stacks[n]);
         bool known = from && from->function <= tare__trace_function_count(work->trace);
+        if (known && is_native(work, from->function)) {
+            uint32_t above = from->caller < path->stacks[n] ? to->node_of[from->caller] : 0;
+            if (!native_node(work, to, arena, above, from, &to->node_of[path->stacks[n]]))
+                return false;
+            continue;
+        }
         uint32_t function = find_function(work, to, arena, known ? from->function : 0);
         uint32_t caller = from && from->caller < path->stacks[n] ? to->node_of[from->caller] : 0;
         if (function != TARE__NO_ROW && is_startup(to, &to->functions[function], &to->nodes[caller]))
