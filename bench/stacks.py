@@ -312,15 +312,13 @@ def native(figure, recorder, rounds):
 
 def modern_python():
     """CPython 3.12 or later, which can tell perf the names of functions."""
-    for name in ("python3.14", "python3.13", "python3.12"):
-        found = shutil.which(name)
-        if found:
-            return found
     folder = os.path.expanduser("~/.pyenv/versions")
-    versions = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    for version in reversed(versions):
-        if version.startswith(("3.12", "3.13")):
-            return os.path.join(folder, version, "bin", "python3")
+    found = sorted(os.listdir(folder), reverse=True) if os.path.isdir(folder) else []
+    for path in [os.path.join(folder, version, "bin", "python3") for version in found] + ["python3"]:
+        asked = subprocess.run([path, "-c", "import sys; sys.exit(sys.version_info < (3, 12))"]) if shutil.which(
+            path) else None
+        if asked and asked.returncode == 0:
+            return path
     raise Void("no CPython 3.12 or later")
 
 

@@ -56,7 +56,7 @@ static const tare__cli_option report_options[] = {
      TARE__CLI_TEXT(report_settings, stacks.within)},
     {"phase", 0, "PHASE", "use only stack samples of this phase: startup, steady or shutdown", REPORT_PHASE},
     {"process", 0, "PID", "use only stack samples of this process", REPORT_PROCESS},
-    {"thread", 0, "NAME|TID", "use only stack samples of threads with this name or id",
+    {"thread", 0, "THREAD", "use only stack samples of threads with this name or id",
      TARE__CLI_TEXT(report_settings, stacks.thread)},
     {"gpu-idle", 0, NULL, "use only stack samples taken while no GPU of the run was busy",
      TARE__CLI_SETS(report_settings, stacks.gpu_idle)},

@@ -108,7 +108,7 @@ def test_threads_that_compete_for_the_interpreter(bench):
             while time.monotonic() < end:
                 for i in range(2000):
                     count += i * i % 7
-        threads = [threading.Thread(target=work) for _ in range(4)]
+        threads = [threading.Thread(target=work) for _ in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -120,7 +120,7 @@ def test_threads_that_compete_for_the_interpreter(bench):
     assert row["function"] == "work" and "ProcessPoolExecutor" in row["advice"]
     assert "one-core" not in found  # it would say that one thread does the work
     waiting = {figure["name"]: figure["value"] for figure in row["figures"]}
-    assert 0.3 < waiting["share"] < 0.9 and waiting["threads"] >= 4
+    assert 0.2 <= waiting["share"] < 0.95 and waiting["threads"] >= 6
 
 
 def test_a_short_program_has_no_such_finding(bench):

@@ -231,6 +231,25 @@ static void a_thread_that_only_waits_is_not_blamed(void **state)
     done(b, of);
 }
 
+static void an_import_is_no_algorithm(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t module = stacks_python(&s, 0, "<module>", APP "train.py", 1);
+    uint32_t system = stacks_python(&s, module, "_find_and_load", "<frozen importlib._bootstrap>", 1176);
+    uint32_t torch = stacks_python(&s, system, "<module>", "/x/site-packages/torch/__init__.py", 10);
+    stacks_samples(&s, main_thread, torch, TARE__STATE_RUNNING, 120);
+    stacks_samples(&s, main_thread, parse_line, TARE__STATE_RUNNING, 60);
+    tare__analysis *of = finish();
+    const tare__finding *found = finding(of, "hot-code");
+    assert_non_null(found);
+    assert_int_equal(found->line, 1);
+    assert_non_null(strstr(found->title, "imports at train.py:1"));
+    assert_non_null(strstr(found->evidence, "Importing torch took 1.20 s."));
+    assert_non_null(strstr(found->advice, "importtime"));
+    done(b, of);
+}
+
 static void threads_that_wait_for_the_gil(void **state)
 {
     (void)state;
@@ -290,6 +309,7 @@ int main(void)
         cmocka_unit_test(the_line_that_waits_is_named),
         cmocka_unit_test(a_function_is_named_by_its_lines),
         cmocka_unit_test(a_thread_that_only_waits_is_not_blamed),
+        cmocka_unit_test(an_import_is_no_algorithm),
         cmocka_unit_test(threads_that_wait_for_the_gil),
         cmocka_unit_test(an_operation_names_its_line),
     };

@@ -437,7 +437,7 @@ static void steps_that_are_spent_outside_the_model(void **state)
     ABOUT(figure_of(finding, "outside"), 6);
     ABOUT(finding->gain, 0.6);
     assert_non_null(strstr(finding->evidence, "83.3 % of the stack samples there are at train.py:7, in load."));
-    assert_non_null(strstr(finding->advice, "in a DataLoader with workers, or in a thread"));
+    assert_non_null(strstr(finding->advice, "in a worker process or a thread"));
     for (size_t i = 0; i < t->w->of.n_findings; i++) /* the same time is not told twice */
         assert_null(strstr(t->w->of.findings[i].title, "step accounts for"));
 
@@ -470,7 +470,7 @@ static void loading_is_done_elsewhere_already(void **state)
         t->w->of.n_counters = i;
         evaluate(t->w);
         const tare__finding *finding = must_find(t->w, "outside-model");
-        assert_null(strstr(finding->advice, "in a DataLoader with workers, or in a thread"));
+        assert_null(strstr(finding->advice, "in a worker process or a thread"));
         assert_non_null(
             strstr(finding->advice, i == 0 ? "by 2 DataLoader workers already" : "waits for another thread"));
         loop_free(t);

@@ -171,6 +171,7 @@ static bool describe(const sums *sums, uint32_t line, tare__hot *found)
         for (uint32_t state = 0; state < TARE__STATE_COUNT; state++)
             found->of.ns[state] += of.ns[state];
         functions[row->inner] += ns;
+        found->imports += row->imports ? ns / found->ns : 0;
         if (row->package != TARE__NO_ROW)
             packages[row->package] += ns;
     }

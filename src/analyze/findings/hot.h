@@ -51,6 +51,7 @@ typedef struct tare__hot {
     double share;          /* of both */
     double function_share; /* of the line's function, by all of its lines */
     tare__state_times of;  /* of ns */
+    double imports;        /* share of ns in which modules are imported */
     uint32_t state;        /* most of it, … */
     double state_share;    /* … as a share of it */
     const char *inner;     /* innermost function of at least half of it; NULL: the line's own */

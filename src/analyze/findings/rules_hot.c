@@ -40,10 +40,20 @@ static const char *advice_for_package(const char *package)
     return NULL;
 }
 
+/* Waiting for a CPU is not the line's fault: other rules tell who uses the CPUs. */
+static bool computes(const tare__hot *hot)
+{
+    return hot->state == TARE__STATE_RUNNING || hot->state == TARE__STATE_RUNNABLE;
+}
+
+static bool is_import(const tare__hot *hot)
+{
+    return hot->imports >= 0.5;
+}
+
 static const char *advice_for(const tare__hot *hot)
 {
     static const char *const advices[TARE__STATE_COUNT] = {
-        [TARE__STATE_RUNNABLE] = "It waits for a CPU: start fewer threads and processes, or give the job more cores.",
         [TARE__STATE_GIL] =
             "Other threads hold the interpreter lock: move their work to processes "
             "(concurrent.futures.ProcessPoolExecutor) or to libraries that release the lock.",
@@ -60,10 +70,13 @@ static const char *advice_for(const tare__hot *hot)
         [TARE__STATE_SLEEP] = "Wait for the event itself (threading.Event, select, a callback) instead of sleeping.",
         [TARE__STATE_OTHER] = "Do this in the background, less often, or for several items at once.",
     };
-    const char *by_package = hot->state == TARE__STATE_RUNNING ? advice_for_package(hot->package) : NULL;
+    if (is_import(hot))
+        return "Import only where it is used (inside the function), or only the part that is needed; python -X "
+               "importtime shows the modules one by one.";
+    const char *by_package = computes(hot) ? advice_for_package(hot->package) : NULL;
     if (by_package)
         return by_package;
-    if (hot->state != TARE__STATE_RUNNING && hot->state < TARE__STATE_COUNT && advices[hot->state])
+    if (!computes(hot) && hot->state < TARE__STATE_COUNT && advices[hot->state])
         return advices[hot->state];
     if (hot->package && hot->own && strcmp(hot->package, "your code") != 0)
         return "Call it less often or for several items at once, or keep its results.";
@@ -104,10 +117,12 @@ static bool find_hot(const tare__analysis *of, tare__hot_question *question, tar
 
 static void say_title(findings *out, const tare__analysis *of, const tare__hot *hot, bool by_function)
 {
-    bool runs = hot->state == TARE__STATE_RUNNING;
+    bool runs = computes(hot);
     tare__place_text place = tare__show_place(of, hot->file, hot->line);
-    if (by_function)
-        tare__say_title(out, "%s of the run is %s, mostly at %s", percent(hot->function_share).text,
+    if (is_import(hot))
+        tare__say_title(out, "%s of the run is imports at %s", percent(hot->share).text, place.text);
+    else if (by_function)
+        tare__say_title(out, "%s of the run is %s, hottest line %s", percent(hot->function_share).text,
                         tare__show_name(hot->function).text, place.text);
     else
         tare__say_title(out, "%s of the run is %s at %s%s%s", percent(hot->share).text,
@@ -136,6 +151,20 @@ static const tare__sampled_thread_row *works_meanwhile(const tare__analysis *of,
     return NULL;
 }
 
+/* The modules that take longest, with what they import. */
+static void say_imported(findings *out, const tare__analysis *of)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < of->n_sampled_imports && n < 3; i++) {
+        const tare__sampled_import_row *row = &of->sampled_imports[i];
+        if (strchr(row->module, '.') || strcmp(row->module, "site") == 0)
+            continue;
+        tare__say_evidence(out, "Importing %s took %s.", tare__show_name(row->module).text,
+                           tare__show_time(row->total_ns).text);
+        n++;
+    }
+}
+
 void tare__rule_hot_code(findings *out, const tare__analysis *of)
 {
     tare__hot_question question = {.thread = is_thread};
@@ -162,8 +191,10 @@ void tare__rule_hot_code(findings *out, const tare__analysis *of)
     tare__finding_add(out, TARE__INFO); /* not a fault: one line is always the largest */
     say_title(out, of, &hot, question.by_function);
     tare__say_hot_line(out, of, &hot, time);
+    if (is_import(&hot))
+        say_imported(out, of->whole ? of->whole : of);
     tare__say_advice(out, "%s", advice_for(&hot));
-    if (hot.state == TARE__STATE_RUNNING)
+    if (computes(&hot))
         tare__say_gain(out, gain, "all of its time (Amdahl's law)");
     else
         tare__say_gain(out, gain, "all of its time, if it overlapped with other work");

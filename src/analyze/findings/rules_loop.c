@@ -66,8 +66,8 @@ static void advise(findings *out, const tare__analysis *of, bool line)
                          "over several processes. Else make it cheaper, or do it less often than in every step.", what);
     else
         tare__say_advice(out,
-                         "If %s loads data, load the next batch while the model computes: in a DataLoader with "
-                         "workers, or in a thread. Else make it cheaper, or do it less often than in every step.",
+                         "If %s loads data, load the next batch while the model computes: in a worker process "
+                         "or a thread. Else make it cheaper, or do it less often than in every step.",
                          what);
 }
 

@@ -156,10 +156,13 @@ static void tell_growth(findings *out, const tare__analysis *of, tare__metric me
     say_prediction(out, growth, room_left(of, growth));
     tare__say_advice(
         out,
-        tare__imported(of, "torch")
+        tare__has_loader(of)
             ? "Find what is kept from step to step: losses or outputs with their autograd graph (use .item() or "
               ".detach()), unbounded lists and caches, Python objects in DataLoader workers (use arrays). Data that is "
               "being loaded stops growing by itself."
+        : tare__imported(of, "torch")
+            ? "Find what is kept from step to step: losses or outputs with their autograd graph (use .item() or "
+              ".detach()), unbounded lists and caches. Data that is being loaded stops growing by itself."
             : "Find what is kept: unbounded lists and caches, references that are never dropped. Data that is being "
               "loaded stops growing by itself.");
     tare__say_gain(out, NAN, "no gain in time: a run that goes on like this runs out of memory");
@@ -233,9 +236,11 @@ void tare__rule_memory_high(findings *out, const tare__analysis *of)
                            of->usage.rss_peak_at_least ? "at least " : "", bytes(of->usage.rss_peak_bytes).text);
     tare__say_advice(
         out,
-        tare__imported(of, "torch")
+        tare__has_loader(of)
             ? "Use a smaller batch, gradient checkpointing or fewer DataLoader workers (each holds prefetch_factor "
               "batches); map data instead of loading it; or raise the limit."
+        : tare__imported(of, "torch")
+            ? "Use a smaller batch or gradient checkpointing; map data instead of loading it; or raise the limit."
             : "Process the data in smaller parts, map files instead of loading them, or raise the limit.");
     tare__say_gain(out, NAN, "no gain in time: it keeps the run from being killed");
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);

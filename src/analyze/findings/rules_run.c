@@ -98,7 +98,7 @@ void tare__rule_killed(findings *out, const tare__analysis *of)
             ? "If it grew steadily, find what is kept from step to step: losses or outputs with their autograd graph "
               "(use "
               ".item() or .detach()), unbounded lists and caches. If it grew at once: use a smaller batch, gradient "
-              "checkpointing or fewer DataLoader workers. Or raise the limit (docker --memory, Kubernetes "
+              "checkpointing or fewer worker processes. Or raise the limit (docker --memory, Kubernetes "
               "resources.limits.memory)."
             : "If it grew steadily, find what is kept: unbounded lists and caches. If it grew at once: process the "
               "data "

@@ -28,7 +28,7 @@ static void tell_first(findings *out, const tare__analysis *of, const tare__step
     tare__say_advice(
         out,
         tare__imported(of, "torch")
-            ? "Warm-up (caches, allocators, torch.compile, cudnn.benchmark, starting DataLoader workers) counts as "
+            ? "Warm-up (caches, allocators, torch.compile, cudnn.benchmark, starting worker processes) counts as "
               "startup. Leave it out of measurements; cache compiled kernels between runs."
             : "Warm-up (caches, allocators, compilers) counts as startup. Leave it out of measurements.");
     tare__say_gain(out, NAN, "not predicted: gains are shares of steady-state time, and it is before that");

@@ -202,8 +202,8 @@ static void advise_loading(findings *out, const tare__analysis *of, const loadin
                               : "Try");
     else
         tare__say_advice(out,
-                         "Load the next batch while the model computes: a torch.utils.data.DataLoader with "
-                         "num_workers=%d, or a background thread that keeps a few batches ready.", by->then);
+                         "Load the next batch while the model computes: in background processes (%d) or a thread that "
+                         "keep a few batches ready.", by->then);
 }
 
 /* Workers load while the training process waits: their lines matter, not its. */
@@ -319,9 +319,9 @@ void tare__rule_unpinned(findings *out, const tare__analysis *of)
     tare__say_evidence(out,
                        "%s of %s copied in steps came from memory that is not pinned; the host spent %s in copies.",
                        bytes(sum.unpinned).text, bytes(sum.copied).text, tare__show_time(sum.copy_ns).text);
-    tare__say_advice(out,
-                     "Set DataLoader(pin_memory=True) and copy with tensor.to(device, non_blocking=True): the copy "
-                     "then overlaps with compute.");
+    tare__say_advice(out, "%s and copy with tensor.to(device, non_blocking=True): the copy then overlaps with compute.",
+                     tare__has_loader(of) ? "Set DataLoader(pin_memory=True)" : "Pin the memory of batches "
+                                                                                 "(tensor.pin_memory())");
     tare__say_rank_gain(out, of, gain_of_copies, NULL,
                         "the time the host spends in copies, if all of it overlapped with compute");
     tare__say_figure(out, "unpinned", sum.unpinned, TARE__SHOW_BYTES);

@@ -78,6 +78,7 @@ typedef struct sampled_node {
     uint32_t line;     /* of Python code; 0: none */
     uint32_t line_row, self_line, own_line; /* its own, the innermost, the innermost of own code; TARE__NO_ROW */
     uint32_t package;  /* of the innermost frame that has one; TARE__NO_ROW */
+    bool imports;      /* it is of the import system, or called by it */
     bool startup;      /* of a .pth file, which the interpreter runs before the program */
 } sampled_node;
 
@@ -132,6 +133,7 @@ typedef struct use { /* time of a thread, inside the same spans, with one stack 
     uint32_t own_line, line; /* rows: innermost line of own code, innermost line; TARE__NO_ROW: none */
     uint32_t inner;          /* innermost function: row */
     uint32_t package;        /* row in packages; TARE__NO_ROW: none */
+    bool imports;            /* inside the import system */
     uint32_t state;          /* as sampled; tare__analyze_sampled_times has the time by state */
     uint64_t samples;
     double wall_ns;

@@ -63,6 +63,7 @@ int tare__analyze_uses(const work *work, const sampled_nodes *nodes, tare__analy
                                   .line = node->self_line,
                                   .inner = node->function,
                                   .package = node->package,
+                                  .imports = node->imports,
                                   .state = cell->state,
                                   .samples = cell->samples,
                                   .wall_ns = cell->wall_ns};

@@ -3,6 +3,7 @@
  * Must not know the rules. */
 #include "parts.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,13 +22,25 @@ static tare__page_style style_of(tare__severity severity)
                                        : TARE__PAGE_FAINT;
 }
 
-static void put_title(tare__page *page, const tare__finding *finding)
+/* "fetch.py:31", unless the title has it. Evidence may be cut. */
+static void put_place(tare__text *words, const tare__analysis *analysis, const tare__finding *finding)
+{
+    char place[512];
+    if (!finding->function || !finding->line)
+        return;
+    snprintf(place, sizeof place, "%.400s:%" PRIu32, tare__source_name(analysis, finding->file), finding->line);
+    if (!strstr(finding->title, place))
+        tare__text_format(words, finding->line_share >= 0.5 ? ", mostly at %s" : ", hottest line %s", place);
+}
+
+static void put_title(tare__page *page, const tare__analysis *analysis, const tare__finding *finding)
 {
     char gain[TARE__UNIT_BYTES];
     tare__text words = {0};
     tare__page_put(page, style_of(finding->severity), tare__severity_word(finding->severity));
     tare__text_pad_to(page->out, TARE__PAGE_LABEL);
     tare__text_string(&words, finding->title);
+    put_place(&words, analysis, finding);
     if (finding->gain > 0)
         tare__text_format(&words, " (saves up to %s of steady-state time)", tare__unit_percent(gain, finding->gain));
     tare__page_words(page, TARE__PAGE_STRONG, TARE__PAGE_LABEL, &words, page->options->all ? TARE__PAGE_ENDLESS : 2);
@@ -114,9 +127,10 @@ static void put_all_of(tare__page *page, const tare__finding *finding)
     tare__page_style_off(page);
 }
 
-static void put_finding(tare__page *page, const tare__finding *finding, size_t evidence, size_t advice)
+static void put_finding(tare__page *page, const tare__analysis *analysis, const tare__finding *finding, size_t evidence,
+                        size_t advice)
 {
-    put_title(page, finding);
+    put_title(page, analysis, finding);
     put_words(page, "  ", finding->evidence, evidence, WHOLE_SENTENCES);
     put_words(page, "→ ", finding->advice, advice, ANYWHERE);
     if (page->options->all)
@@ -126,7 +140,7 @@ static void put_finding(tare__page *page, const tare__finding *finding, size_t e
 static void put_findings(tare__page *page, const tare__analysis *analysis, size_t shown, const detail *detail)
 {
     for (size_t i = 0; i < shown; i++)
-        put_finding(page, &analysis->findings[i], i ? detail->others_evidence : detail->evidence,
+        put_finding(page, analysis, &analysis->findings[i], i ? detail->others_evidence : detail->evidence,
                     i ? detail->others_advice : detail->advice);
     tare__page_more(page, analysis->n_findings - shown, "findings");
 }
