@@ -301,7 +301,7 @@ static tare__python_progress step(tare__python *python, tare__python_state *stat
     int owner = owner_of(layout, b);
     if (owner == OWNED_BY_GENERATOR && !tare__python_u64(b + layout->frame_previous))
         return TARE__PYTHON_CHANGED; /* suspended: the link is set while it runs */
-    bool outside = region >= state->frames.at && region < state->frames.at + state->frames.n;
+    bool outside = state->frames.n && region >= state->frames.at && region < state->frames.at + state->frames.n;
     if (state->n_inner < TARE__PYTHON_INNER) {
         state->inner[state->n_inner++] = (tare__python_inner){
             walk->address, code_of(layout, b), tare__python_u64(b + layout->frame_previous), instruction_of(layout, b),
