@@ -50,9 +50,9 @@ enum {
     {"interval", 0, "TIME", "sampling interval, from 1ms to 60s (default 100ms)", TARE__RECORDING_INTERVAL},           \
     {"disable", 0, "LIST", "samplers to disable, separated by commas: process, system, container, power, nvml",        \
      TARE__RECORDING_WITHOUT},                                                                                         \
-    {"stacks", 0, "HZ", "call stacks of Python programs per second, from 1 to 10000 (default 100)",                    \
+    {"stacks", 0, "HZ", "sample call stacks of Python programs HZ times per second, from 1 to 10000 (default 100)",    \
      TARE__RECORDING_STACKS},                                                                                          \
-    {"native", 0, NULL, "sample native call stacks (C, C++, Rust), too, of all programs",                              \
+    {"native", 0, NULL, "also sample native call stacks (C, C++, Rust) of all programs",                               \
      TARE__CLI_SETS(settings, recording.native_stacks)},                                                               \
     {"no-stacks", 0, NULL, "do not sample call stacks", TARE__RECORDING_NO_STACKS},                                    \
     {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},                              \

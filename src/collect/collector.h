@@ -335,7 +335,7 @@ void tare__stacks_open(tare__collector *collector, const tare__stack_options *op
 /* Takes over finished blocks; `fresh_list`: passes on the samplers' list of processes. */
 void tare__stacks_tick(tare__collector *collector, bool fresh_list);
 /* symbols.c: appends blocks with the names of all native frames. 0 or TARE_E_MEMORY. */
-int tare__symbolize(tare__stacks *stacks, tare__squeezer *squeezer, tare__text *out);
+int tare__symbolize(tare__stacks *stacks, tare__squeezer *squeezer, tare__text *out, tare__text *notes);
 void tare__stacks_finish(tare__collector *collector); /* ends the thread and writes what is left */
 /* tree.c */
 void tare__tree_update(tare__collector *collector); /* updates the processes from the samplers' list */

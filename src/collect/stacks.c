@@ -298,7 +298,7 @@ static void note_losses(tare__collector *collector, const tare__stack_thread_sta
 static void add_symbols(tare__collector *collector, tare__stack_thread_state *state)
 {
     tare__text_clear(&state->block);
-    if (tare__symbolize(state->stacks, state->squeezer, &state->block) == 0 && state->block.length)
+    if (tare__symbolize(state->stacks, state->squeezer, &state->block, &collector->notes) == 0 && state->block.length)
         tare__writer_append(&collector->writer, &state->block);
 }
 
@@ -337,8 +337,8 @@ void tare__stacks_finish(tare__collector *collector)
     tare__text_string(&collector->notes, tare__stack_sampler_problems(state->sampler));
     note_losses(collector, state);
     put_rate(state, &collector->notes);
-    add_symbols(collector, state);
     uint64_t refused = tare__stacks_refused(state->stacks) + state->lost;
+    add_symbols(collector, state);
     if (refused)
         tare__text_format(&collector->notes, "%llu call stacks could not be kept\n", (unsigned long long)refused);
     free_state(state);

@@ -10,6 +10,8 @@
 #include "sample/sample.h"
 #include "tare.h"
 
+#define PATIENCE_NS 20000000000u /* the program has ended: its user waits */
+
 typedef struct naming {
     tare__stacks *stacks;
     tare__symbols *symbols;
@@ -18,6 +20,8 @@ typedef struct naming {
     size_t n, room;
     const char *path; /* of the object that is being symbolized */
     size_t first;     /* its first row */
+    uint64_t until_ns; /* then the rest stays without names */
+    size_t late;       /* objects */
     int status;
 } naming;
 
@@ -116,6 +120,10 @@ static void name_object(void *context, uint32_t object, const uint64_t *offsets,
         naming->status = TARE_E_MEMORY;
         return;
     }
+    if (tare__monotonic_ns() > naming->until_ns) {
+        naming->late++;
+        return;
+    }
     naming->first = naming->n;
     for (uint32_t i = 0; i < n; i++)
         naming->rows[naming->n++] = (tare__stack_symbol){.object = object, .offset = offsets[i]};
@@ -144,14 +152,18 @@ static int seal_symbols(naming *naming, tare__squeezer *squeezer, tare__text *ou
     return status;
 }
 
-int tare__symbolize(tare__stacks *stacks, tare__squeezer *squeezer, tare__text *out)
+int tare__symbolize(tare__stacks *stacks, tare__squeezer *squeezer, tare__text *out, tare__text *notes)
 {
-    naming naming = {.stacks = stacks, .memory = tare__arena_new()};
+    naming naming = {.stacks = stacks, .memory = tare__arena_new(),
+                     .until_ns = tare__monotonic_ns() + PATIENCE_NS};
     naming.symbols = naming.memory ? tare__symbols_new(true) : NULL;
     naming.status = naming.symbols ? tare__stacks_each_native(stacks, name_object, &naming) : TARE_E_MEMORY;
     int status = naming.status;
     if (!status && naming.n)
         status = seal_symbols(&naming, squeezer, out);
+    if (naming.late)
+        tare__text_format(notes, "native functions of %zu libraries have no names: finding names took too long\n",
+                          naming.late);
     tare__symbols_free(naming.symbols);
     tare__arena_free(naming.memory);
     free(naming.rows);

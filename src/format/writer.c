@@ -244,7 +244,7 @@ static void make_room(tare__writer *writer, size_t bytes)
         return;
     for (size_t i = 0; i < writer->entry_count; i++) {
         const tare__block_entry *entry = &writer->entries[i];
-        tables += entry->kind == TARE__BLOCK_STACKS ? entry->bytes : 0;
+        tables += entry->kind == TARE__BLOCK_STACKS || entry->kind == TARE__BLOCK_SYMBOLS ? entry->bytes : 0;
         dropped += tare__writer_drops(entry->kind) ? entry->bytes : 0;
     }
     uint64_t keep = max / 3 - max / 64; /* the rest: what cannot be dropped */

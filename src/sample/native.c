@@ -255,7 +255,8 @@ static uint32_t push_frame(tare__native *native, uint32_t stack, const tare__unw
         object->function = add_function(native, TARE__FRAME_NATIVE, about->build_id, about->path);
     bool rounded = innermost && tare__stacks_count(native->stacks) > EXACT_MAX;
     return object->function
-               ? tare__stacks_push(native->stacks, stack, object->function, frame->offset & ~(rounded ? ROUND - 1u : 0))
+               ? tare__stacks_push(native->stacks, stack, object->function,
+                                   frame->offset & ~(uint64_t)(rounded ? ROUND - 1u : 0))
                : 0;
 }
 

@@ -319,8 +319,6 @@ static bool do_round(tare__python *python, bool there)
         broken = state->at_end > python->valid_bytes;
         check_link(python, i);
         tare__python_state_walk(python, state);
-        if (python->wants_evaluations && state->progress == TARE__PYTHON_WALKED)
-            tare__python_state_evaluations(python, state);
     }
     tare__python_guess_check(python);
     if (!there)
@@ -584,6 +582,7 @@ static int take_sample(tare__python *python, pid_t tid, uint32_t *n, tare__error
         python->states[i]->waits = python->states[i]->changes = 0;
     }
     rounds rounds = {.python = python, .all_there = true};
+    python->cpu = -1; /* nothing in do_rounds may wait for the reading thread when that runs it */
     bool all_there = python->unsteady && (python->layout.minor < 11 || python->searches) && !is_deep(python);
     int cpu = all_there ? tare__python_cpu_of(python) : -1;
     int status = cpu < 0 ? TARE_E_SYSTEM : tare__python_cpu_run(python, cpu, do_rounds, &rounds);

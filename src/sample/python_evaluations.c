@@ -41,7 +41,7 @@ void tare__python_state_evaluations(tare__python *python, tare__python_state *st
     if (!state->evaluation && !(state->evaluation = malloc(TARE__PYTHON_INNERMOST * sizeof(*state->evaluation))))
         return;
     uint64_t address = state->n_inner ? state->inner[0].address : 0;
-    while (address && n < TARE__PYTHON_INNERMOST) {
+    for (uint32_t steps = 0; address && n < TARE__PYTHON_INNERMOST && steps < 2 * TARE__PYTHON_INNERMOST; steps++) {
         const unsigned char *frame = frame_at(python, state, address);
         if (!frame)
             return;

@@ -346,6 +346,8 @@ static tare__python_progress walk_frames(tare__python *python, tare__python_stat
         if (progress != TARE__PYTHON_WALKED)
             return progress;
     }
+    if (python->wants_evaluations)
+        tare__python_state_evaluations(python, state); /* before the regions change */
     if (walk.outside + OUTSIDE_SPARE < state->outside.n) { /* many have returned */
         state->outside.n = 0;
         look_for_frames(python, state, address);

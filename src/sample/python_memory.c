@@ -78,6 +78,7 @@ bool tare__python_plan_read(tare__python *python)
     python->cost.calls++;
     int status = python->cpu < 0 ? TARE_E_SYSTEM : tare__python_cpu_run(python, python->cpu, read_planned, &read);
     if (status == TARE_E_BUSY && python->may_skip) {
+        python->cpu = -1;
         errno = EAGAIN;
         return false;
     }

@@ -18,6 +18,7 @@ typedef struct sampled_thread {
     bool known;      /* the totals below */
     bool native;     /* without Python code, when it was seen last */
     bool sampled;    /* while it ran, by performance events */
+    bool added;      /* events were opened for it, beside those that it inherited */
     bool refused;    /* it cannot have events */
     bool events_known; /* events_cpu_ns: its CPU time at the last one */
     uint32_t blocked; /* its stack while it waits; 0: not known */

@@ -33,6 +33,10 @@ bool tare__sampler_defers(const tare__stack_sampler *sampler, sampled_thread *th
     if (!thread->sampled)
         return (now->state == TARE__STATE_RUNNING || now->state == TARE__STATE_RUNNABLE) &&
                passed < DEFER_NEW * sampler->interval_ns;
+    bool silent = now->known && thread->events_known &&
+                  now->cpu_ns - thread->events_cpu_ns >= 2 * sampler->interval_ns;
+    if (silent && !tare__native_events_has_kernel(tare__native_events_of(sampler->native)))
+        return false; /* it runs in the kernel, where there are no events */
     return (now->state == TARE__STATE_RUNNING && passed < DEFER_RUNNING * sampler->interval_ns) ||
            (now->state == TARE__STATE_RUNNABLE && passed < DEFER_READY * sampler->interval_ns);
 }
@@ -41,7 +45,7 @@ bool tare__sampler_defers(const tare__stack_sampler *sampler, sampled_thread *th
 static void add_events(tare__stack_sampler *sampler, sampled_thread *thread, const tare__thread_now *now)
 {
     tare__native_events *events = tare__native_events_of(sampler->native);
-    if (!events || thread->refused || !now->known || thread->tid <= 0)
+    if (!events || thread->refused || thread->sampled || thread->added || !now->known || thread->tid <= 0)
         return;
     if (!thread->events_known) {
         thread->events_known = true;
@@ -51,6 +55,7 @@ static void add_events(tare__stack_sampler *sampler, sampled_thread *thread, con
         return;
     thread->events_cpu_ns = now->cpu_ns;
     thread->refused = tare__native_events_add(events, thread->tid) != 0;
+    thread->added = !thread->refused;
 }
 
 /* ---- stacks ----------------------------------------------------------------------------------------------------- */

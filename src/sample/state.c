@@ -502,7 +502,7 @@ bool tare__thread_read(tare__thread_reader *reader, tare__thread_now *now)
     if (alive && reader->opened)
         alive = is_same_thread(reader);
     reader->read_before = true;
-    reader->last.same = alive && got == SAME && !is_ready(reader);
+    reader->last.same = alive && got == SAME && reader->last.known && !is_ready(reader);
     *now = reader->last;
     return alive;
 }

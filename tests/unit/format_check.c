@@ -14,7 +14,7 @@
 static void the_file_header_is_as_specified(void **state)
 {
     (void)state;
-    static const uint8_t expected[12] = {0x89, 'T', 'A', 'R', 'E', '\r', '\n', 0x1a, 1, 0, 3, 0};
+    static const uint8_t expected[12] = {0x89, 'T', 'A', 'R', 'E', '\r', '\n', 0x1a, 1, 0, 4, 0};
     tare__file_header header;
     memset(&header, 0xEE, sizeof header);
     tare__file_header_make(&header);

@@ -51,7 +51,14 @@ static bool is_import(const tare__hot *hot)
     return hot->imports >= 0.5;
 }
 
-static const char *advice_for(const tare__hot *hot)
+/* An event loop, or a server, that has nothing to do. */
+static bool is_idle_loop(const tare__hot *hot)
+{
+    return hot->state == TARE__STATE_NETWORK && hot->inner &&
+           (strstr(hot->inner, "Selector.select") || strstr(hot->inner, "socket.accept"));
+}
+
+static const char *advice_for(const tare__hot *hot, bool imports)
 {
     static const char *const advices[TARE__STATE_COUNT] = {
         [TARE__STATE_GIL] =
@@ -70,7 +77,10 @@ static const char *advice_for(const tare__hot *hot)
         [TARE__STATE_SLEEP] = "Wait for the event itself (threading.Event, select, a callback) instead of sleeping.",
         [TARE__STATE_OTHER] = "Do this in the background, less often, or for several items at once.",
     };
-    if (is_import(hot))
+    if (is_idle_loop(hot))
+        return "A server waits here for its clients. In a client, start independent requests together "
+               "(asyncio.gather) instead of one after the other.";
+    if (imports)
         return "Import only where it is used (inside the function), or only the part that is needed; python -X "
                "importtime shows the modules one by one.";
     const char *by_package = computes(hot) ? advice_for_package(hot->package) : NULL;
@@ -115,17 +125,17 @@ static bool find_hot(const tare__analysis *of, tare__hot_question *question, tar
     return tare__hot_line(of, question, hot) && hot->function_share >= limit(LIMIT_HOT_CODE);
 }
 
-static void say_title(findings *out, const tare__analysis *of, const tare__hot *hot, bool by_function)
+static void say_title(findings *out, const tare__analysis *of, const tare__hot *hot, bool by_function, double share)
 {
     bool runs = computes(hot);
     tare__place_text place = tare__show_place(of, hot->file, hot->line);
-    if (is_import(hot))
-        tare__say_title(out, "%s of the run is imports at %s", percent(hot->share).text, place.text);
+    if (is_import(hot) && !by_function)
+        tare__say_title(out, "%s of the run is imports at %s", percent(share).text, place.text);
     else if (by_function)
-        tare__say_title(out, "%s of the run is %s, hottest line %s", percent(hot->function_share).text,
+        tare__say_title(out, "%s of the run is %s, hottest line %s", percent(share).text,
                         tare__show_name(hot->function).text, place.text);
     else
-        tare__say_title(out, "%s of the run is %s at %s%s%s", percent(hot->share).text,
+        tare__say_title(out, "%s of the run is %s at %s%s%s", percent(share).text,
                         tare__show_name(hot->function).text, place.text, runs ? "" : ", ",
                         runs ? "" : tare__state_phrase(hot->state));
 }
@@ -187,14 +197,19 @@ void tare__rule_hot_code(findings *out, const tare__analysis *of)
         snprintf(thread, sizeof thread, "%.60s", leading->name);
     snprintf(time, sizeof time, "the wall time of %s", thread);
     double share = question.by_function ? hot.function_share : hot.share, ns = share * hot.all_ns;
-    double gain = fmin(1, ns / fmax(of->run.elapsed_ns, hot.all_ns));
+    double gain = fmin(1, ns / fmax(of->run.elapsed_ns, hot.all_ns)); /* it may end before the run does */
+    if (!(gain >= limit(LIMIT_HOT_CODE)))
+        return;
+    bool serves = is_idle_loop(&hot), imports = is_import(&hot) && !question.by_function;
     tare__finding_add(out, TARE__INFO); /* not a fault: one line is always the largest */
-    say_title(out, of, &hot, question.by_function);
+    say_title(out, of, &hot, question.by_function, gain);
     tare__say_hot_line(out, of, &hot, time);
-    if (is_import(&hot))
+    if (imports)
         say_imported(out, of->whole ? of->whole : of);
-    tare__say_advice(out, "%s", advice_for(&hot));
-    if (computes(&hot))
+    tare__say_advice(out, "%s", advice_for(&hot, imports));
+    if (serves)
+        tare__say_gain(out, NAN, "not predicted: a server waits for its clients");
+    else if (computes(&hot))
         tare__say_gain(out, gain, "all of its time (Amdahl's law)");
     else
         tare__say_gain(out, gain, "all of its time, if it overlapped with other work");
@@ -254,7 +269,7 @@ void tare__rule_gil(findings *out, const tare__analysis *of)
     double share = worst.gil_ns / (worst.gil_ns + worst.on_ns), cores = of->usage.cores_allowed;
     if (worst.threads < 2 || !(share >= limit(LIMIT_GIL)) || !(of->run.elapsed_ns >= limit(LIMIT_SHORTEST_RUN)))
         return;
-    tare__finding_add(out, TARE__WARNING);
+    tare__finding_add(out, worst.most_ns >= limit(LIMIT_HOT_CODE) * of->run.elapsed_ns ? TARE__WARNING : TARE__INFO);
     tare__say_title(out, "%u threads compete for the GIL and wait for it for %s of the time in which they could run",
                     worst.threads, percent(share).text);
     tare__say_evidence(out,

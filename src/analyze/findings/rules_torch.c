@@ -202,7 +202,7 @@ static void advise_loading(findings *out, const tare__analysis *of, const loadin
                               : "Try");
     else
         tare__say_advice(out,
-                         "Load the next batch while the model computes: in background processes (%d) or a thread that "
+                         "Load the next batch while the model computes: in %d worker processes or in a thread, and "
                          "keep a few batches ready.", by->then);
 }
 

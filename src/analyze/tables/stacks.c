@@ -161,11 +161,12 @@ int tare__analyze_stacks_table(work *work, tare__analysis *analysis)
         status = tare__analyze_sampled_tables(work->sampled, &nodes, analysis);
     if (!status)
         status = tare__analyze_uses(work, &nodes, analysis);
-    if (!status)
+    bool shown = !work->window.to || work->whole_tree; /* no rule reads these */
+    if (!status && shown)
         status = tare__analyze_span_lines(analysis);
-    if (!status)
+    if (!status && shown)
         status = tare__analyze_sampled_imports(work->sampled, &nodes, analysis);
-    if (!status && (!work->window.to || work->whole_tree)) /* no rule reads the tree */
+    if (!status && shown)
         status = tare__analyze_stack_tree(work->sampled, &nodes, analysis);
     tare__analyze_free_sampled_nodes(&nodes);
     return status;

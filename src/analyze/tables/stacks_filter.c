@@ -138,7 +138,8 @@ static int note_filter(tare__analysis *analysis, const char *words)
     char text[640];
     if (!notes)
         return TARE_E_MEMORY;
-    snprintf(text, sizeof text, "tables and views of stack samples contain only samples %s", words);
+    snprintf(text, sizeof text,
+             "tables and views of stack samples contain only samples %s; the timeline has all of them", words);
     for (size_t i = 0; i < run->n_notes; i++)
         notes[i] = run->notes[i];
     notes[run->n_notes] = copied(analysis->arena, text);
@@ -160,7 +161,8 @@ static int check(const tare__stack_filter *filter, const tare__analysis *analysi
                  const window *steady, tare__error *error)
 {
     if (!analysis->n_sampled_threads)
-        return tare__fail(error, TARE_E_USAGE, "the trace has no stack samples (tare run --stacks HZ)");
+        return tare__fail(error, TARE_E_USAGE,
+                          "the trace has no stack samples: no Python process was sampled, or --no-stacks was used");
     if (filter->phase && strcmp(filter->phase, "startup") != 0 && strcmp(filter->phase, "steady") != 0 &&
         strcmp(filter->phase, "shutdown") != 0)
         return tare__fail(error, TARE_E_USAGE, "phase: '%.64s' is not startup, steady or shutdown", filter->phase);

@@ -164,7 +164,9 @@ static bool complete(sampled_nodes *to, sampled_node *node)
     const sampled_function *function = &to->functions[node->function];
     const sampled_node *caller = &to->nodes[node->caller];
     static const char system[] = "<frozen importlib._bootstrap";
-    node->imports = caller->imports || (function->file && strncmp(function->file, system, sizeof system - 1) == 0);
+    /* Work that the program's own module does while it is imported is the program's. */
+    node->imports = !function->own && (caller->imports || (function->file && strncmp(function->file, system,
+                                                                                   sizeof system - 1) == 0));
     node->line_row = TARE__NO_ROW;
     node->self_line = caller->self_line;
     node->own_line = caller->own_line;

@@ -97,8 +97,11 @@ static double waits_for(const candidate *first, const candidate *other)
 static const candidate *find_leading(const candidate *list, size_t n)
 {
     const candidate *first = NULL, *leading = NULL;
+    double longest = 0;
     for (size_t i = 0; i < n; i++)
-        if (!first || is_before(&list[i], first))
+        longest = list[i].row->main ? fmax(longest, list[i].row->wall_ns) : longest;
+    for (size_t i = 0; i < n; i++) /* not a short program that a script starts first */
+        if (!(list[i].row->main && list[i].row->wall_ns < WORKS * longest) && (!first || is_before(&list[i], first)))
             first = &list[i];
     leading = first;
     for (size_t i = 0; i < n; i++) {

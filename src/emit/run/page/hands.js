@@ -272,6 +272,7 @@ const search = {
 function boxesInView() {
   const found = [];
   boxes.rows.forEach((row) => {
+    if (DATA.timeline.spans > 0 && boxes.lanes[row.lane].sampled) return; // the table is of spans where there are any
     let at = Math.max(row.first, lastBefore(boxes.start, row.first, row.end, timeline.from));
     for (; at < row.end && boxes.start[at] < timeline.to; at++)
       if (boxes.end[at] > timeline.from) found.push(at);
@@ -307,7 +308,7 @@ function putTimelineLead() {
     parts.push(plural(line.spans, "span") + " of " + plural(lanes, "thread or track", "threads and tracks") + ".");
   if (line.merged > 0)
     parts.push(exactly(line.merged) + " of them are too short to display and are merged into " +
-      exactly(boxes.calls.filter((n) => n > 1).length) + " boxes that keep their number and total time.");
+      exactly(boxes.calls.filter((n, at) => n > 1 && !boxes.laneOf(at).sampled).length) + " boxes that keep their number and total time.");
   if (line.left_out > 0)
     parts.push(exactly(line.left_out) + " more are omitted: nested too deeply or on too many threads.");
   if (boxes.sampled > 0)
