@@ -139,9 +139,9 @@ def create_profiling_config(**settings: Any) -> ProfilingConfig:
 _TRAINER: Dict[str, type] = {"enable_memory_monitoring": bool, "memory_monitor_batches": int}
 # Of the command, which reads the same files and variables.
 _COMMAND = ("output", "quiet", "max_size", "last", "buffer_size", "readable", "no_wait", "interval", "no_sampling",
-            "disable", "stacks", "no_stacks", "carbon", "rules", "lines", "ops", "shapes", "steps", "every_epochs",
-            "tag", "no_history", "store", "live", "html", "json", "csv", "chrome", "perfetto", "tensorboard",
-            "flamegraph", "folded", "speedscope", "pprof", "width", "by")
+            "disable", "stacks", "native", "no_stacks", "carbon", "rules", "lines", "ops", "shapes", "steps",
+            "every_epochs", "tag", "no_history", "store", "live", "html", "json", "csv", "chrome", "perfetto",
+            "tensorboard", "flamegraph", "folded", "speedscope", "pprof", "width", "by")
 _YES, _NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 

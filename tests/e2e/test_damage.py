@@ -187,7 +187,7 @@ def with_version(trace, major, minor):
 
 
 def test_versions(tmp_path, trace, plain):
-    assert with_version(trace, 1, 3) == trace
+    assert with_version(trace, 1, 4) == trace
     done = report_of(tmp_path, with_version(trace, 2, 0))
     assert done.returncode == 3 and "version 2" in done.stderr and "byte 8" in done.stderr
     for minor in 0, 9:

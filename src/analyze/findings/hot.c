@@ -259,6 +259,12 @@ tare__place_text tare__show_place(const tare__analysis *of, const char *file, ui
     return place;
 }
 
+/* Tables of steady state are freed before the findings are. NULL: none, or out of memory. */
+static const char *keep_text(const findings *out, const char *text)
+{
+    return text ? tare__arena_copy(out->arena, text, strlen(text)) : NULL;
+}
+
 void tare__say_hot_line(findings *out, const tare__analysis *of, const tare__hot *hot, const char *time)
 {
     char part[TARE__VALUE_BYTES + 8] = "", inner[300] = "";
@@ -270,19 +276,19 @@ void tare__say_hot_line(findings *out, const tare__analysis *of, const tare__hot
                        time, tare__show_time(hot->ns).text, tare__show_time(hot->all_ns).text,
                        tare__show_name(hot->function).text, tare__show_place(of, hot->file, hot->line).text, part,
                        tare__state_phrase(hot->state), inner);
-    out->now->file = hot->file;
-    out->now->function = hot->function;
+    out->now->file = keep_text(out, hot->file);
+    out->now->function = keep_text(out, hot->function);
     out->now->line = hot->line;
     out->now->line_share = hot->share;
     out->now->line_state = hot->state;
-    out->now->inner = hot->inner;
+    out->now->inner = keep_text(out, hot->inner);
 }
 
 void tare__say_location(findings *out, const char *file, uint32_t line)
 {
     if (out->now->file || !file || !line)
         return;
-    out->now->file = file;
+    out->now->file = keep_text(out, file);
     out->now->line = line;
 }
 

@@ -206,12 +206,19 @@ static void advise_loading(findings *out, const tare__analysis *of, const loadin
                          "keep a few batches ready.", by->then);
 }
 
+/* Loaders of an evaluation between steps are not what training waits for. */
+static bool is_data_of_step(tare__open_spans spans, const void *context)
+{
+    (void)context;
+    return tare__open_kind(spans, TARE_KIND_STEP) && tare__open_name(spans, TARE_KIND_PHASE, "data");
+}
+
 /* Workers load while the training process waits: their lines matter, not its. */
 static void say_loading(findings *out, const tare__analysis *of, const loading *by)
 {
     const tare__hot_question workers = {
         .within = tare__in_name, .context = "load", .time = "the time in which workers load batches"};
-    const tare__hot_question waits = tare__of_phase("data", "the time waiting for batches");
+    const tare__hot_question waits = {.within = is_data_of_step, .time = "the time waiting for batches"};
     tare__hot hot;
     bool load = by->workers > 0 && (tare__hot_line(of, &workers, &hot) || tare__has_line(of, "load @ "));
     tare__say_line(out, of, load ? &workers : &waits, load ? "load @ " : "data @ ", NULL, "");

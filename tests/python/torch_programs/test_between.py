@@ -103,7 +103,7 @@ def test_loops_that_are_in_their_steps(bench, code):
 def test_the_time_outside_the_model_is_told_once(bench):
     _, findings = findings_of(bench, PLAIN)
     assert "outside-steps" not in findings
-    assert "in a DataLoader with workers, or in a thread" in findings["outside-model"]["advice"]
+    assert "in a worker process or a thread" in findings["outside-model"]["advice"]
     assert not any("step accounts for" in finding["title"] for finding in findings.values())
 
 

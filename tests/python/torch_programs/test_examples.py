@@ -37,5 +37,5 @@ def test_the_first_finding_names_it(bench, name):
     findings = tare.report(trace).findings
     assert findings[0].id == finding, [(one.id, one.title) for one in findings]
     words = findings[0].title + " " + findings[0].evidence
-    named = [int(line) for line in re.findall(re.escape(str(script)) + r":(\d+)", words)]
+    named = [int(line) for line in re.findall(r"(?:^|[\s/])" + re.escape(script.name) + r":(\d+)", words)]
     assert named and line_of(script, first_text) <= named[0] <= line_of(script, last_text), words
