@@ -12,6 +12,7 @@
 
 #define OWN_CODE 0.05 /* with less own code than this, lines of libraries count as well */
 #define INNER    0.5  /* of the line's time: in the function that is named */
+#define MOST 1.25 /* of the time that a finding is about */
 
 /* ---- spans --------------------------------------------------------------------------------------- */
 const char *tare__open_innermost(tare__open_spans spans)
@@ -296,6 +297,8 @@ bool tare__say_hot(findings *out, const tare__analysis *of, const tare__hot_ques
 {
     tare__hot hot;
     if (!tare__hot_line(of, question, &hot))
+        return false;
+    if (question->most_ns > 0 && hot.all_ns > MOST * question->most_ns)
         return false;
     tare__say_hot_line(out, of, &hot, question->time);
     return true;

@@ -101,7 +101,10 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
                        "%s of %s in %s steps went neither into a DataLoader, forward, backward, optimizer or "
                        "torch.save nor into waiting for a GPU.", tare__show_time(other).text,
                        tare__show_time(sum.all_ns).text, count(sum.steps).text);
-    const tare__hot_question question = {.within = is_outside_model, .time = "the time in steps outside the model"};
+    const tare__hot_question question = {
+        .within = is_outside_model, /* of steps as they were recorded: what is between them may be in their spans */
+        .most_ns = other,
+        .time = "the time in steps outside the model"};
     advise(out, of, tare__say_line(out, of, &question, "step @ ", NULL, " there"));
     tare__say_rank_gain(out, of, gain_outside_model, NULL, "all of that time (Amdahl's law)");
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
