@@ -23,11 +23,11 @@
 #define EVENTS_NICE (-15)    /* where that is permitted */
 #define READY_MAX (16u << 20) /* bytes of blocks that wait for the collector */
 #define SECOND_NS 1000000000u
+#define UNHEARD_NS 50000000u /* without a descriptor by which the thread is told to end */
 
 struct tare__stack_thread_state {
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t wake;
     /* under the mutex */
     bool stop;
     tare__text ready; /* complete blocks */
@@ -42,8 +42,8 @@ struct tare__stack_thread_state {
     tare__text block;
     tare__stack_target *own_targets;
     size_t own_room;
-    int stop_fd;      /* readable: the thread is to end; -1: no events are waited for */
-    uint64_t interval_ns, longest_ns, cpu_ns, sealed_ns, passes, missed;
+    int stop_fd;      /* readable: the thread is to end; -1: none, it checks now and then */
+    uint64_t interval_ns, longest_ns, cpu_ns, drained_ns, sealed_ns, passes, missed;
     double budget, event_budget;
     double credit_ns; /* of CPU time for events */
     uint64_t credit_at_ns;
@@ -93,21 +93,35 @@ static void drain(tare__stack_thread_state *state)
     state->credit_ns = state->credit_ns < most ? state->credit_ns : most;
     state->credit_at_ns = now;
     tare__stack_sampler_drain(state->sampler, tare__clock_ticks(state->clock), now, state->credit_ns < 0);
-    state->credit_ns -= (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
+    uint64_t taken = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    state->credit_ns -= (double)taken;
+    state->drained_ns += taken;
 }
 
-/* Threads that ran for an interval are sampled at once: what they do is read from their memory. */
-static void wait_for_events(tare__stack_thread_state *state, uint64_t due_ns)
+static bool stops(tare__stack_thread_state *state)
 {
-    struct pollfd waits[2] = {{tare__stack_sampler_descriptor(state->sampler), POLLIN, 0}, {state->stop_fd, POLLIN, 0}};
+    pthread_mutex_lock(&state->mutex);
+    bool stop = state->stop;
+    pthread_mutex_unlock(&state->mutex);
+    return stop;
+}
+
+/* Threads that ran for an interval are sampled at once: what they do is read from their memory. One system call where
+ * nothing happens meanwhile: waking up is most of what a sample costs. */
+static void wait_for_time(tare__stack_thread_state *state, uint64_t due_ns)
+{
+    struct pollfd waits[2] = {{state->stop_fd, POLLIN, 0}, {tare__stack_sampler_descriptor(state->sampler), POLLIN, 0}};
     for (uint64_t now; (now = clock_ns(CLOCK_MONOTONIC)) < due_ns;) {
-        struct timespec left = {(time_t)((due_ns - now) / SECOND_NS), (long)((due_ns - now) % SECOND_NS)};
-        int ready = ppoll(waits, 2, &left, NULL);
-        if (ready <= 0 && errno != EINTR)
-            return;
-        if (ready > 0 && waits[0].revents)
-            drain(state);
+        uint64_t left = due_ns - now;
+        if (state->stop_fd < 0 && left > UNHEARD_NS)
+            left = UNHEARD_NS;
+        struct timespec most = {(time_t)(left / SECOND_NS), (long)(left % SECOND_NS)};
+        int ready = ppoll(waits, waits[1].fd >= 0 ? 2 : 1, &most, NULL);
         if (ready > 0 && waits[1].revents)
+            drain(state);
+        if (ready > 0 ? waits[0].revents != 0 : ready < 0 && errno != EINTR)
+            return;
+        if (state->stop_fd < 0 && stops(state))
             return;
     }
 }
@@ -115,14 +129,10 @@ static void wait_for_events(tare__stack_thread_state *state, uint64_t due_ns)
 /* True: it is time for a pass; false: the thread is to end. */
 static bool wait_until(tare__stack_thread_state *state, uint64_t due_ns)
 {
-    struct timespec due = {(time_t)(due_ns / SECOND_NS), (long)(due_ns % SECOND_NS)};
     bool fresh = false;
     size_t n = 0;
-    if (state->stop_fd >= 0)
-        wait_for_events(state, due_ns);
+    wait_for_time(state, due_ns);
     pthread_mutex_lock(&state->mutex);
-    while (state->stop_fd < 0 && !state->stop && pthread_cond_timedwait(&state->wake, &state->mutex, &due) == 0)
-        ;
     bool go_on = !state->stop;
     if (state->targets_fresh && tare__array_fit(&state->own_targets, &state->own_room, state->target_count,
                                                 sizeof *state->own_targets)) {
@@ -143,19 +153,23 @@ static void *sample(void *context)
     tare__stack_thread_state *state = context;
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
     prctl(PR_SET_NAME, "tare stacks", 0ul, 0ul, 0ul);
-    if (state->stop_fd >= 0) /* buffers of events are small: among many threads that run, this one would be too late */
+    /* Buffers of events are small: among many threads that run, this one would be too late. */
+    if (tare__stack_sampler_descriptor(state->sampler) >= 0)
         setpriority(PRIO_PROCESS, (id_t)gettid(), EVENTS_NICE);
     uint64_t due = clock_ns(CLOCK_MONOTONIC), interval = state->interval_ns;
+    uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     double cost = 0;
     while (wait_until(state, due)) {
-        uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        uint64_t now = clock_ns(CLOCK_MONOTONIC);
         tare__stack_sampler_pass(state->sampler, tare__clock_ticks(state->clock), now, interval);
         if (now - state->sealed_ns >= TARE__SEAL_NS) {
             seal(state);
             state->sealed_ns = now;
         }
         state->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        cost += 0.1 * ((double)(state->cpu_ns - cpu) - cost);
+        uint64_t passes_ns = state->cpu_ns - state->drained_ns; /* with what waking up takes */
+        cost += 0.1 * ((double)(passes_ns - before) - cost);
+        before = passes_ns;
         interval = cost / state->budget > (double)state->interval_ns ? (uint64_t)(cost / state->budget)
                                                                       : state->interval_ns;
         state->longest_ns = interval > state->longest_ns ? interval : state->longest_ns;
@@ -193,12 +207,8 @@ static void free_state(tare__stack_thread_state *state)
 static bool start(tare__stack_thread_state *state)
 {
     sigset_t all, before;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&state->mutex, NULL);
-    pthread_cond_init(&state->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    state->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = pthread_create(&state->thread, NULL, sample, state) == 0;
@@ -216,8 +226,6 @@ static void open_native(tare__collector *collector, tare__stack_thread_state *st
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     double events = BUDGET_CPU * (double)cpus > BUDGET_EVENTS ? BUDGET_CPU * (double)cpus : BUDGET_EVENTS;
     state->event_budget = state->budget >= BUDGET_ASKED || events > BUDGET_ASKED ? BUDGET_ASKED : events;
-    if (tare__stack_sampler_descriptor(state->sampler) >= 0)
-        state->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
 void tare__stacks_open(tare__collector *collector, const tare__stack_options *options)
@@ -326,7 +334,6 @@ void tare__stacks_finish(tare__collector *collector)
         return;
     pthread_mutex_lock(&state->mutex);
     state->stop = true;
-    pthread_cond_signal(&state->wake);
     if (state->stop_fd >= 0)
         eventfd_write(state->stop_fd, 1);
     pthread_mutex_unlock(&state->mutex);
