@@ -327,7 +327,7 @@ static int find_last(tare__store *store, const char *word, tare__kept_list *list
     int status = tare__store_list(store, &filter, list, error);
     if (!status && list->n == 0) {
         tare__store_list_free(list);
-        return tare__fail(error, TARE_E_USAGE, "there is no run '%.64s': the history has fewer runs", word);
+        return tare__fail(error, TARE_E_USAGE, "no run '%.64s': the history has fewer runs", word);
     }
     return status;
 }
@@ -363,7 +363,7 @@ int tare__store_find(tare__store *store, const char *word, tare__kept_list *list
     if (list->n == 1)
         return 0;
     tare__store_list_free(list);
-    return tare__fail(error, TARE_E_USAGE, "there is no run '%.40s'; `tare history` lists them", word);
+    return tare__fail(error, TARE_E_USAGE, "no run '%.40s'; `tare history` lists them", word);
 }
 
 /* ---- figures ---------------------------------------------------------------------------------------- */

@@ -359,7 +359,7 @@ static void bad_baselines_get_a_sentence(void **state)
         int status;
     } wrong[] = {
         {"", "unexpected end of input", TARE_E_INPUT},
-        {"[1]", "a baseline is an object", TARE_E_INPUT},
+        {"[1]", "a baseline must be an object", TARE_E_INPUT},
         {"{}", "no figures in it", TARE_E_INPUT},
         {"{\"figures\": []}", "no figures in it", TARE_E_INPUT},
         {"{\"tare_baseline\": 1}", "no figures in it", TARE_E_INPUT},

@@ -509,7 +509,7 @@ static void checkpoints_in_steps_and_outside(void **state)
     }
 }
 
-/* ---- workers that are started for each epoch anew ---- */
+/* ---- workers that are restarted for each epoch ---- */
 static void workers_that_start_anew(void **state)
 {
     (void)state;

@@ -150,7 +150,7 @@ class Work:
                 else _state.SURROGATE)
         if self.no_gradient:
             return loss, "none: the loss depends on no parameter that is trained"
-        return loss, "the one given" if self.given is not None else _state.SURROGATE_OPTIMIZER
+        return loss, "given" if self.given is not None else _state.SURROGATE_OPTIMIZER
 
     def _notes(self, done: int, asked: int) -> List[str]:
         notes = []

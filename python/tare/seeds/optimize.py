@@ -479,7 +479,7 @@ class ModelOptimizer:
                 try:
                     one.apply(changed)
                 except Exception as error:
-                    raise Unfit(f"the model refuses: {_state.first_line(error)}") from error
+                    raise Unfit(f"the model rejects it: {_state.first_line(error)}") from error
                 told.update(verify(before, changed, batch, EXACT, gradients=True))
                 if told["accepted"]:
                     told.update(evidence=one.evidence(before, changed, lambda: run_as_used(changed, batch)))

@@ -315,7 +315,7 @@ const char *tare__why_text(tare__why why)
         [TARE__WHY_NOISE] = "not significant",
         [TARE__WHY_FEW] = "too few samples for a significance test",
         [TARE__WHY_ONE_AND_MANY] =
-            ("one run against several: variation inside a run cannot stand for variation between runs"),
+            ("one run against several: variation within a run says nothing about variation between runs"),
         [TARE__WHY_COUNTED] = "counted per call on one side and per step on the other",
         [TARE__WHY_LOAD] = "one run per side, and one of them competed with other processes for CPUs",
         [TARE__WHY_BOUND] = "a lower bound: the real value may be higher",

@@ -218,11 +218,11 @@ void tare__rule_straggler(findings *out, const tare__analysis *of)
         !(lost > limit(LIMIT_STRAGGLER_LOST) * slowest->steps_ns / (double)slowest->steps))
         return;
     tare__finding_add(out, TARE__WARNING);
-    tare__say_title(out, "Rank %llu keeps the others waiting: %s of its own in a step, theirs %s",
+    tare__say_title(out, "Rank %llu delays the others: %s of its own work per step, theirs %s",
                     (unsigned long long)slowest->rank, tare__show_time(own).text, tare__show_time(others).text);
     tare__say_evidence(out,
-                       "Outside of the backward pass, in which ranks wait for each other, process %lld took %s a step "
-                       "on average over %s steps; the median of the other ranks is %s.", (long long)slowest->pid,
+                       "Outside of the backward pass, in which ranks wait for each other, process %lld took %s per "
+                       "step on average over %s steps; the median of the other ranks is %s.", (long long)slowest->pid,
                        tare__show_time(own).text, tare__show((double)slowest->steps, TARE__SHOW_COUNT).text,
                        tare__show_time(others).text);
     tare__say_advice(out,

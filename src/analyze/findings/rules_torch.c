@@ -198,7 +198,7 @@ static void advise_loading(findings *out, const tare__analysis *of, const loadin
                           "The workers have time left, so that more of them do not help. %s a larger prefetch_factor; "
                           "smaller samples, which are cheaper to copy between processes.",
                           of->n_epochs && of->epochs[0].count > 1
-                              ? "Set persistent_workers=True, so that they are not started for each epoch anew; try"
+                              ? "Set persistent_workers=True, so that they are not restarted for each epoch; try"
                               : "Try");
     else
         tare__say_advice(out,
@@ -274,7 +274,7 @@ void tare__rule_worker_restarts(findings *out, const tare__analysis *of)
         .within = tare__in_start, .context = TARE__WORKERS, .time = "the time in which workers start and end"};
     tare__say_hot(out, of, &starts);
     tare__say_advice(out,
-                     "Set DataLoader(persistent_workers=True), so that workers are not started for each epoch anew.");
+                     "Set DataLoader(persistent_workers=True), so that workers are not restarted for each epoch.");
     tare__say_rank_gain(out, of, gain_of_restarts, NULL, "all of that time (Amdahl's law)");
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
     tare__say_figure(out, "starting", ns / 1e9, TARE__SHOW_SECONDS);

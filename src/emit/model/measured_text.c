@@ -216,7 +216,7 @@ bool tare__measured_slowdown(const tare__model_measured *measured, char *out, si
     for (size_t i = 0; i < measured->n_layers; i++)
         calls += measured->layers[i].calls;
     snprintf(out, room,
-             "profiled runs took %s times the latency%s; FLOP/s are left out, and shares are of the profiled time",
+             "profiled runs took %s times the latency%s; FLOP/s are omitted, and shares are of the profiled time",
              tare__unit_count(factor, measured->layers_slowdown),
              measured->layers_ns < SHORT_NODE_NS * calls ? ": ONNX Runtime's profiler costs more than these layers"
                                                          : "");

@@ -157,7 +157,7 @@ class ModelProfiler:
             notes.append(runner.note)
         results = ProfileResults(
             model={"name": runner.name, "kind": runner.kind, "path": runner.path, "device": runner.device,
-                   "precision": {"asked": asked, "executed": cost["executed"]}, **facts,
+                   "precision": {"requested": asked, "executed": cost["executed"]}, **facts,
                    "flops": cost["flops"], "macs": cost["macs"], "flops_at_least": cost.get("at_least", False),
                    "not_counted": cost.get("not_counted", []), "activation_bytes": memory["activation"]},
             input={"batch_size": units.get("samples") if units.get("samples") is not None else Missing(
