@@ -366,11 +366,7 @@ static bool count_one(tare__model_weights *row, uint64_t elements, uint64_t byte
     return add_to(&row->elements, elements) && add_to(&row->bytes, bytes);
 }
 
-static int by_bytes(const void *left, const void *right)
-{
-    const tare__model_weights *a = left, *b = right;
-    return (a->bytes < b->bytes) - (a->bytes > b->bytes);
-}
+TARE__ORDER(by_bytes, tare__model_weights, TARE__FALLING(bytes))
 
 static bool count_value(tare__walk *walk, const tare__value *value, tare__model_weights *types,
                         tare__model_weights *uses_rows, tare__model_report *report)

@@ -188,11 +188,7 @@ typedef struct tagging {
     size_t n;
 } tagging;
 
-static int by_seq(const void *a, const void *b)
-{
-    int64_t x = ((const struct order *)a)->seq, y = ((const struct order *)b)->seq;
-    return x < y ? -1 : x > y;
-}
+TARE__ORDER(by_seq, struct order, TARE__RISING(seq))
 
 #define RUN_TAGS_MAX 64u
 

@@ -270,11 +270,7 @@ bool tare__decide_differs(const tare__decision *decision)
 }
 
 /* ---- multiple testing: of fifty unchanged figures, one has p < 0.02 ----------------------------- */
-static int by_p(const void *a, const void *b)
-{
-    const tare__decision *left = *(tare__decision *const *)a, *right = *(tare__decision *const *)b;
-    return left->p < right->p ? -1 : left->p > right->p;
-}
+TARE__ORDER_OF_POINTERS(by_p, tare__decision, TARE__RISING(p))
 
 int tare__decide_adjust(tare__decision *const *decisions, size_t n)
 {

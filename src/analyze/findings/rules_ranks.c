@@ -76,11 +76,7 @@ static void bound_with_waiting(ranked *rows, size_t n)
     }
 }
 
-static int by_begin(const void *a, const void *b)
-{
-    const ranked *left = a, *right = b;
-    return (left->from_ns > right->from_ns) - (left->from_ns < right->from_ns);
-}
+TARE__ORDER(by_begin, ranked, TARE__RISING(from_ns))
 
 double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void *context, const tare__analysis **most)
 {

@@ -215,10 +215,7 @@ int tare__analyze_process_tables(work *work, tare__analysis *analysis)
 }
 
 /* ---- counters, marks, aggregates ----------------------------------------------------------------- */
-static int by_counter_name(const void *a, const void *b)
-{
-    return strcmp(((const tare__counter_row *)a)->name, ((const tare__counter_row *)b)->name);
-}
+TARE__ORDER(by_counter_name, tare__counter_row, TARE__BY_TEXT(name))
 
 static int make_counters(const work *work, tare__analysis *analysis)
 {
@@ -245,13 +242,7 @@ static int make_counters(const work *work, tare__analysis *analysis)
     return 0;
 }
 
-static int by_first_time(const void *a, const void *b)
-{
-    const tare__mark_row *left = a, *right = b;
-    if (left->first_at_ns != right->first_at_ns)
-        return left->first_at_ns < right->first_at_ns ? -1 : 1;
-    return strcmp(left->name, right->name);
-}
+TARE__ORDER(by_first_time, tare__mark_row, TARE__RISING(first_at_ns) TARE__BY_TEXT(name))
 
 static int make_marks(const work *work, tare__analysis *analysis)
 {

@@ -34,10 +34,7 @@ tare__durations tare__analyze_durations(const work *work, const tare__hist *hist
     };
 }
 
-static int by_number_name(const void *a, const void *b)
-{
-    return strcmp(((const tare__number_row *)a)->name, ((const tare__number_row *)b)->name);
-}
+TARE__ORDER(by_number_name, tare__number_row, TARE__BY_TEXT(name))
 
 void tare__analyze_sort_numbers(tare__number_row *rows, size_t n)
 {
@@ -78,13 +75,7 @@ typedef struct sorter {
     size_t room;
 } sorter;
 
-static int by_total(const void *a, const void *b)
-{
-    const node *left = *(node *const *)a, *right = *(node *const *)b;
-    if (left->total != right->total)
-        return left->total < right->total ? 1 : -1;
-    return left->id < right->id ? -1 : 1; /* by first occurrence */
-}
+TARE__ORDER_OF_POINTERS(by_total, node, TARE__FALLING(total) TARE__RISING(id) /* by first occurrence */)
 
 /* A retracted step, and no other step at its place. */
 static bool is_empty(const node *node)

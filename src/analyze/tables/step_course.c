@@ -166,13 +166,7 @@ typedef struct chosen {
     size_t at; /* in the course */
 } chosen;
 
-static int by_total_descending(const void *left, const void *right)
-{
-    const chosen *a = left, *b = right;
-    if (a->total != b->total)
-        return a->total < b->total ? 1 : -1;
-    return (a->at > b->at) - (a->at < b->at);
-}
+TARE__ORDER(by_total_descending, chosen, TARE__FALLING(total) TARE__RISING(at))
 
 /* Phases if there are any, with waits for a GPU outside of them: the GPU then runs the work launched by the phases.
  * Else the spans directly inside. */

@@ -178,11 +178,7 @@ typedef struct rank_sum {
     uint64_t rank, count, whole;
 } rank_sum;
 
-static int by_begin(const void *a, const void *b)
-{
-    const stretch *left = a, *right = b;
-    return (left->from > right->from) - (left->from < right->from);
-}
+TARE__ORDER(by_begin, stretch, TARE__RISING(from))
 
 /* Number of threads that ran these steps concurrently, averaged over the time in which any did. */
 static double at_once(stretch *stretches, size_t n)

@@ -189,10 +189,7 @@ static int make_line(const maker *maker, const line *from, tare__counter_line *l
     return 0;
 }
 
-static int by_line_name(const void *a, const void *b)
-{
-    return strcmp(((const tare__counter_line *)a)->name, ((const tare__counter_line *)b)->name);
-}
+TARE__ORDER(by_line_name, tare__counter_line, TARE__BY_TEXT(name))
 
 static int make_lines(const maker *maker)
 {

@@ -229,7 +229,7 @@ static void put_key(tare__text *out, const tare__comparison *from)
                       "A verdict of better, worse or different requires p of at most 0.02, an interval without 0, "
                       "and a change larger than %s and than 1 µs or 1 MiB. “No significant change” is not proof that "
                       "there is none. Intervals are drawn on one scale in each table, logarithmic: a doubling is as "
-                      "far from the middle as a halving; an arrowhead marks an interval that is cut off.</p>\n",
+                      "far from the middle as a halving; a triangle marks a change beyond the scale.</p>\n",
                       tare__unit_percent(least, from->min_change));
     tare__sheet_key(out, &tare__table_compared);
     put(out, "</section>\n");
