@@ -289,9 +289,9 @@ static void tidy_up(const tare__cli_recording *recording)
 /* Another run may have taken the name in the meantime, or the file may have been removed. */
 static void keep_name(tare__run_result *result)
 {
-    bool told = result->moved[0];
+    bool reported = result->moved[0];
     tare__run_keep(result);
-    if (result->moved[0] && !told)
+    if (result->moved[0] && !reported)
         tare__cli_say("tare", "%s", result->moved);
 }
 

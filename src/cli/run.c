@@ -19,7 +19,7 @@ typedef struct run_settings {
     const char *steps, *every_epochs; /* as given; NULL: all */
     bool no_sampling;
     bool operators;
-    bool told_of_waiting;
+    bool reported_of_waiting;
 } run_settings;
 
 static const tare__cli_option run_options[] = {
@@ -145,12 +145,12 @@ static int tell_package(const run_settings *settings, tare__error *error)
 {
     const struct {
         const char *name, *value;
-    } told[] = {{"TARE_LINES", settings->lines},
+    } reported[] = {{"TARE_LINES", settings->lines},
                 {"TARE_STEPS", settings->steps},
                 {"TARE_EVERY_EPOCHS", settings->every_epochs}};
     bool failed = false;
-    for (size_t i = 0; i < TARE__COUNT_OF(told); i++)
-        failed = failed || (told[i].value && setenv(told[i].name, told[i].value, 1) != 0);
+    for (size_t i = 0; i < TARE__COUNT_OF(reported); i++)
+        failed = failed || (reported[i].value && setenv(reported[i].name, reported[i].value, 1) != 0);
     if (settings->operators) {
         tare__error why = {""};
         bool listens = tare__inject_operators(&why);
@@ -181,9 +181,9 @@ static int read_settings(int argc, char **argv, run_settings *settings, tare__cl
 static void on_waiting(void *context, unsigned still_recording)
 {
     run_settings *settings = context;
-    if (settings->recording.quiet || settings->told_of_waiting)
+    if (settings->recording.quiet || settings->reported_of_waiting)
         return;
-    settings->told_of_waiting = true;
+    settings->reported_of_waiting = true;
     tare__cli_live_end(&settings->recording.live);
     tare__cli_say("tare", "the command has exited; waiting for %u of its processes that are still recording%s",
                   still_recording, " (--no-wait to disable)");

@@ -172,9 +172,9 @@ static double others_ns(const tare__analysis *of, const tare__process_row *slowe
 static double backward_like(const tare__analysis *slowest, const tare__analysis *other)
 {
     double own = passes_of(slowest, "forward").total_ns / (double)slowest->processes->steps;
-    double theirs = passes_of(other, "forward").total_ns / (double)other->processes->steps;
+    double foreign = passes_of(other, "forward").total_ns / (double)other->processes->steps;
     return passes_of(slowest, "backward").least_ns / (double)slowest->processes->steps *
-           (own > theirs ? theirs / own : 1);
+           (own > foreign ? foreign / own : 1);
 }
 
 /* Lower bound of a step of the job once the slowest rank is as fast as the other: phases take as long as the fastest

@@ -71,10 +71,10 @@ static double starts_of(const tare__analysis *of, double *calls)
 
 static loading loading_of(const tare__analysis *of, const training *sum)
 {
-    tare__fact_row told;
-    bool known = tare__fact_sum(of, "torch.loader.workers", &told);
+    tare__fact_row reported;
+    bool known = tare__fact_sum(of, "torch.loader.workers", &reported);
     double cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
-    loading found = {.known = known, .workers = known ? told.max : 0, .load_ns = sum->data_ns, .busy = NAN};
+    loading found = {.known = known, .workers = known ? reported.max : 0, .load_ns = sum->data_ns, .busy = NAN};
     /* Batches per backward pass: several backward passes per step are gradient accumulation. */
     found.loaders = fmax(1, round(sum->batches / fmax(1, fmax(sum->steps, sum->backwards))));
     found.starts_ns = starts_of(of, &(double){0});

@@ -286,9 +286,9 @@ static int sort_groups(work *work)
 static const char *group_name(const work *work, const group *group, tare__arena *arena)
 {
     const tare__trace_process *process = tare__trace_process_at(work->trace, group->process);
-    const tare__trace_stream *told = tare__trace_stream_at(work->trace, group->stream);
-    if (work->by == TARE__BY_THREAD && told && told->name)
-        return copied(arena, told->name);
+    const tare__trace_stream *reported = tare__trace_stream_at(work->trace, group->stream);
+    if (work->by == TARE__BY_THREAD && reported && reported->name)
+        return copied(arena, reported->name);
     if (work->by == TARE__BY_PROCESS && process && process->arguments)
         return tare__analyze_label(work, arena, process);
     return copied(arena, work->by == TARE__BY_THREAD ? "(unknown thread)" : "(unknown process)");

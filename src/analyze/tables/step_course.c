@@ -37,7 +37,7 @@ static open_part *row_of(open_parts *parts, uint32_t depth, uint32_t name, part_
     return &parts->rows[parts->n++];
 }
 
-bool tare__span_is_told(const char *name)
+bool tare__span_is_reported(const char *name)
 {
     return strncmp(name, TARE__CHECKPOINT, strlen(TARE__CHECKPOINT)) == 0 ||
            strncmp(name, TARE__WORKERS, strlen(TARE__WORKERS)) == 0;
@@ -48,8 +48,8 @@ static void add_aside(const work *work, stream *stream, uint32_t name, uint64_t 
     const char *text = work->names.rows[name].text;
     if (strcmp(text, "forward") == 0)
         stream->since_step.forward += ticks;
-    else if (strcmp(text, "data") == 0 || tare__span_is_told(text))
-        stream->since_step.told += ticks;
+    else if (strcmp(text, "data") == 0 || tare__span_is_reported(text))
+        stream->since_step.reported += ticks;
 }
 
 int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t now)

@@ -227,7 +227,7 @@ int tare__analyze_step_job(const work *work, size_t steps, step_job *job)
         job->between += use->between;
         job->gaps += use->gaps;
         job->between_in.forward += use->between_in.forward;
-        job->between_in.told += use->between_in.told;
+        job->between_in.reported += use->between_in.reported;
         job->longest_gap += use->longest_gap; /* summed, since threads have gaps concurrently */
         stretches[n++] = (stretch){use->first_begin, use->last_end};
         if (tare__analyze_rank(work, stream->process, &rank))

@@ -21,8 +21,8 @@ const char *tare__measured_name(const tare__runner_result *result, char *out, si
     if (result->batch > 0)
         at += snprintf(out, room, "batch %lld", (long long)result->batch);
     /* A precision that was not requested is the same in all rows. */
-    bool asked = strstr(result->name, "precision=") || (!at && !result->threads);
-    if (result->precision && asked && (size_t)at < room)
+    bool requested = strstr(result->name, "precision=") || (!at && !result->threads);
+    if (result->precision && requested && (size_t)at < room)
         at += snprintf(out + at, room - (size_t)at, "%s%s", at ? ", " : "", result->precision);
     if (result->threads && (size_t)at < room)
         snprintf(out + at, room - (size_t)at, "%s%u thread%s", at ? ", " : "", result->threads,
