@@ -51,7 +51,7 @@ NO_FIGURES = {
         run.left_running run.names_refused run.refused_processes.* run.unknown_blocks run.dropped_others
         processes[].dropped_others threads[].dropped_others threads[].lost_blocks threads[].lost_ends
         threads[].skipped_slots threads[].unmatched_ends spans[].end_lost
-        lines[].line lines[].inner_line functions[].line sampled_threads[].pid sampled_threads[].tid
+        lines[].line lines[].inner_line span_lines[].line functions[].line sampled_threads[].pid sampled_threads[].tid
         sampled_threads[].process sampled_threads[].torn stacks[].id stacks[].parent stacks[].depth stacks[].line
         stacks[].first_line stacks[].thread
     """,
