@@ -35,10 +35,10 @@ tare__py_result *tare__py_result_new(void); /* all zero except for the object he
 PyObject *tare__py_ns_as_seconds(uint64_t ns);
 PyObject *tare__py_seconds_at(PyObject *object, void *offset); /* a getter: of a uint64_t with nanoseconds */
 PyObject *tare__py_count_or_missing(double count, const char *reason); /* a whole one as an int; NaN: missing */
-PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind);
+PyObject *tare__py_usage_or_missing(double value, uint32_t requested, uint32_t kind);
 PyObject *tare__py_peak_note(uint64_t at_most); /* None: 0 */
 /* Percent of a CPU; wall_ns 0: no block was long enough. */
-PyObject *tare__py_busy_or_missing(bool asked, uint64_t cpu_ns, uint64_t wall_ns);
+PyObject *tare__py_busy_or_missing(bool requested, uint64_t cpu_ns, uint64_t wall_ns);
 PyObject *tare__py_rate_or_missing(double samples, uint64_t ns);
 
 /* ---- all blocks of a name (aggregate.c) ---------------------------------------------------------------------- */

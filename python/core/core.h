@@ -59,7 +59,7 @@ void tare__py_stack_begin_as(tare_site *site, PyObject *owner, const void *who);
 void tare__py_stack_end_as(tare_site *site, const void *who, tare__py_stack_last *last, void *context);
 tare_site *tare__py_stack_top(void); /* of the calling thread; NULL: nothing is open */
 bool tare__py_stack_has(const tare_site *site); /* it is open on this thread */
-bool tare__py_stack_is_untold(const tare_site *site); /* … and the innermost, begun without `who` */
+bool tare__py_stack_is_unreported(const tare_site *site); /* … and the innermost, begun without `who` */
 tare_site *tare__py_stack_above(const tare_site *site); /* the span directly inside the innermost of that site; NULL */
 /* Called for one site's span that is cut where a span around it ends, once before its first part ends and once after
  * the second has begun; and for each span of any thread that begins, has begun or has ended while `watching`. */
@@ -90,6 +90,6 @@ void tare__py_break(PyThreadState *main_thread);
 PyThreadState *tare__py_main_thread(void); /* with the interpreter's lock. NULL: not found, or it is not needed */
 
 /* The program reports its steps and epochs itself: those inferred by watching torch end, and no more are inferred. */
-void tare__torch_steps_told(void);
+void tare__torch_steps_reported(void);
 
 #endif

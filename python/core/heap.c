@@ -21,10 +21,10 @@ static PyObject *heap(PyObject *module, PyObject *nothing)
     *(void **)&ask = dlsym(RTLD_DEFAULT, "mallinfo2");
     if (!ask)
         Py_RETURN_NONE;
-    heap_figures told = ask();
-    if (!told.arena && !told.hblkhd) /* another allocator replaces it */
+    heap_figures reported = ask();
+    if (!reported.arena && !reported.hblkhd) /* another allocator replaces it */
         Py_RETURN_NONE;
-    return Py_BuildValue("nnn", (Py_ssize_t)told.arena, (Py_ssize_t)told.uordblks, (Py_ssize_t)told.hblkhd);
+    return Py_BuildValue("nnn", (Py_ssize_t)reported.arena, (Py_ssize_t)reported.uordblks, (Py_ssize_t)reported.hblkhd);
 }
 
 /* Of this package's threads, which do not belong to the program. */

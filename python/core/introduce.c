@@ -22,10 +22,10 @@ static const char *script(void)
 
 void tare__py_introduce(void)
 {
-    static pid_t told; /* of a forked child: its parent has recorded it */
-    if (!tare_recording() || told == getpid() || syscall(SYS_gettid) != getpid())
+    static pid_t reported; /* of a forked child: its parent has recorded it */
+    if (!tare_recording() || reported == getpid() || syscall(SYS_gettid) != getpid())
         return;
-    told = getpid();
+    reported = getpid();
     const char *name = script();
     char text[256];
     snprintf(text, sizeof text, "Python %d.%d.%d%s%s", PY_MAJOR_VERSION, PY_MINOR_VERSION, PY_MICRO_VERSION,

@@ -455,7 +455,7 @@ static int prepare(PyObject *module)
     word_index = PyUnstable_Eval_RequestCodeExtraIndex(NULL);
     if (word_index >= 0)
         return tare__py_lines_hooks_add();
-    PyErr_SetString(PyExc_ImportError, "no room is left on code objects: too many extensions put words on them");
+    PyErr_SetString(PyExc_ImportError, "no extra slot is left on code objects: too many extensions use them");
     return -1;
 }
 

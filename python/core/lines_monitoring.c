@@ -9,7 +9,7 @@
 static PyObject *monitoring, *disable;
 static int tool = -1;     /* -1: the hooks are off */
 static bool discovering;        /* every function that begins is reported, once */
-static bool told_to_stop; /* some code was disabled since all events were last enabled */
+static bool reported_to_stop; /* some code was disabled since all events were last enabled */
 
 /* ---- events ----------------------------------------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ static PyObject *not_wanted(void)
 {
     if (!discovering)
         return nothing();
-    told_to_stop = true;
+    reported_to_stop = true;
     return Py_NewRef(disable);
 }
 
@@ -155,9 +155,9 @@ int tare__py_lines_hooks_on(bool discover)
     discovering = discover;
     if (set_events(events_of[EVERYWHERE] | (discover ? events_of[BEGINNING] : 0)))
         return -1;
-    if (!told_to_stop)
+    if (!reported_to_stop)
         return 0;
-    told_to_stop = false;
+    reported_to_stop = false;
     return done(PyObject_CallMethod(monitoring, "restart_events", NULL));
 }
 

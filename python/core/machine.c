@@ -179,11 +179,11 @@ tare__py_usage tare__py_machine_between(const tare__py_machine *from, const tare
 void tare__py_machine_recent(tare__py_machine *machine, uint32_t what)
 {
     static tare__py_machine recent;
-    static uint32_t asked;
+    static uint32_t requested;
     uint64_t now = tare__py_clock_ns();
-    if (!recent.at_ns || now - recent.at_ns > RECENT_NS || (what & ~asked)) {
+    if (!recent.at_ns || now - recent.at_ns > RECENT_NS || (what & ~requested)) {
         tare__py_machine_read(&recent, what);
-        asked = what;
+        requested = what;
     }
     *machine = recent;
 }

@@ -122,7 +122,8 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
 
 static PyObject *whole(PyObject *self)
 {
-    return PyErr_Format(PyExc_ValueError, "no whole number of a value that is missing: %U", ((missing *)self)->reason);
+    return PyErr_Format(PyExc_ValueError, "cannot convert a missing value to an integer: %U",
+                        ((missing *)self)->reason);
 }
 
 static int truth(PyObject *self)

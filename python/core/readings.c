@@ -174,10 +174,10 @@ static uint64_t high_water(uint64_t rss_now)
     if (seen < before)
         mark_is_seen = false;
     before = seen;
-    bool told = mark_is_seen || seen > smallest || tare__py_peak_is_near(seen, rss_now);
+    bool reported = mark_is_seen || seen > smallest || tare__py_peak_is_near(seen, rss_now);
     if (seen < smallest)
         smallest = seen;
-    if (told)
+    if (reported)
         return seen;
     uint64_t mark = mark_of_status();
     mark_is_seen = tare__py_peak_is_near(seen, mark);

@@ -77,9 +77,9 @@ GET(process_cpu_s)
     return self->cpu ? tare__py_ns_as_seconds(self->process_cpu_ns) : tare__py_missing("cpu=False");
 }
 
-PyObject *tare__py_busy_or_missing(bool asked, uint64_t cpu_ns, uint64_t wall_ns)
+PyObject *tare__py_busy_or_missing(bool requested, uint64_t cpu_ns, uint64_t wall_ns)
 {
-    if (!asked)
+    if (!requested)
         return tare__py_missing("cpu=False");
     return wall_ns
                ? PyFloat_FromDouble(100 * (double)cpu_ns / (double)wall_ns)
@@ -127,11 +127,11 @@ PyObject *tare__py_peak_note(uint64_t at_most)
 
 GET(rss_peak_note) { SELF; return tare__py_peak_note(self->rss_at_most); }
 
-PyObject *tare__py_usage_or_missing(double value, uint32_t asked, uint32_t kind)
+PyObject *tare__py_usage_or_missing(double value, uint32_t requested, uint32_t kind)
 {
     if (!isnan(value))
         return PyFloat_FromDouble(value);
-    if (!(asked & kind))
+    if (!(requested & kind))
         return tare__py_missing("it was not requested");
     return tare__py_missing(kind & (TARE__PY_CPU | TARE__PY_DISK)
                                 ? "the block was shorter than 50 ms, or the kernel does not report it"

@@ -88,7 +88,7 @@ static bool read_index(PyObject *object, unsigned long long *index)
         unsigned long long index;                             \
         if (!read_index(object, &index))                      \
             return NULL;                                      \
-        tare__torch_steps_told();                             \
+        tare__torch_steps_reported();                             \
         way(kind, call, index);                               \
         Py_RETURN_NONE;                                       \
     }

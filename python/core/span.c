@@ -128,7 +128,7 @@ static const void *who_leaves(const span *of)
 {
     if (__builtin_expect(of->open <= 1, 1))
         return NULL;
-    return tare__py_task_now() || !tare__py_stack_is_untold(&of->site) ? generator_now() : NULL;
+    return tare__py_task_now() || !tare__py_stack_is_unreported(&of->site) ? generator_now() : NULL;
 }
 
 static inline void enter_span(PyObject *self, const void *who)

@@ -91,7 +91,7 @@ bool tare__py_stack_has(const tare_site *site)
     return false;
 }
 
-bool tare__py_stack_is_untold(const tare_site *site)
+bool tare__py_stack_is_unreported(const tare_site *site)
 {
     const open_span *top = mine && mine->depth ? &mine->open[mine->depth - 1] : NULL;
     return top && top->site == site && !top->who;
@@ -274,17 +274,17 @@ static void end_below(stack *at, uint32_t index, tare__py_stack_last *last, void
 /* The span that `who` identifies; without it, the innermost of its site. */
 static bool find_open(const stack *at, const tare_site *site, const void *who, uint32_t *index)
 {
-    bool found = false, untold = false;
+    bool found = false, unreported = false;
     for (uint32_t i = at ? at->depth : 0; i > 0; i--) {
         const open_span *span = &at->open[i - 1];
         if (span->site != site)
             continue;
         if (who && span->who == who)
             return *index = i - 1, true;
-        if (!found || (!untold && !span->who))
+        if (!found || (!unreported && !span->who))
             *index = i - 1;
         found = true;
-        untold |= !span->who;
+        unreported |= !span->who;
     }
     return found;
 }

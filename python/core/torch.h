@@ -73,7 +73,7 @@ void tare__torch_batches_compute(unsigned backwards);   /* a backward pass begin
 bool tare__torch_batches_held(unsigned backwards);      /* of exhausted loaders: more than that are not used
                                                          * yet */
 void tare__torch_batches_used(unsigned backwards);      /* a step ends: its samples are recorded inside its span */
-void tare__torch_batches_unused(bool told);             /* a supposed step is not counted; its samples are or are
+void tare__torch_batches_unused(bool reported);             /* a supposed step is not counted; its samples are or are
                                                          * not */
 void tare__torch_batches_forget(void);
 

@@ -14,7 +14,7 @@ typedef PyObject *call_around(around *self, PyObject *const *words, size_t n, Py
 
 struct around {
     PyObject_HEAD PyObject *function;
-    PyObject *before, *after; /* of the role "told"; NULL: no callback */
+    PyObject *before, *after; /* of the role "reported"; NULL: no callback */
     PyObject *attributes;     /* __dict__: what functools.wraps would set */
     call_around *call;
     const char *role;
@@ -218,10 +218,10 @@ static PyObject *call_load(around *self, PyObject *const *words, size_t n, PyObj
 /* ---- backward and optimizers ---------------------------------------------------------------------------- */
 static void tell_retained(void)
 {
-    static bool told;
-    if (!told && tare_recording())
+    static bool reported;
+    if (!reported && tare_recording())
         tare__fact_tell("torch.graph.retained", NULL, 0, NAN, NULL);
-    told |= tare_recording();
+    reported |= tare_recording();
 }
 
 static double seconds_of(clockid_t clock)
@@ -234,23 +234,23 @@ static double seconds_of(clockid_t clock)
 static PyObject *call_backward(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     bool outermost = tare__torch_phase_now() == NO_PHASE || tare__torch_phase_now() == OPTIMIZER;
-    bool told = false;
+    bool reported = false;
     if (outermost) {
         tare__torch_backward_begins();
-        told = PyVectorcall_NARGS(n) > 0 && tare__torch_backward_from(words[0]);
+        reported = PyVectorcall_NARGS(n) > 0 && tare__torch_backward_from(words[0]);
         if (PyVectorcall_NARGS(n) > 2 && words[2] == Py_True) /* retain_graph: without it no backward reaches an
                                                                * earlier step */
             tell_retained();
     }
     bool begun = outermost && tare__torch_phase_begin(BACKWARD);
-    double began = told ? seconds_of(CLOCK_MONOTONIC) : 0, cpu = told ? seconds_of(CLOCK_THREAD_CPUTIME_ID) : 0;
+    double began = reported ? seconds_of(CLOCK_MONOTONIC) : 0, cpu = reported ? seconds_of(CLOCK_THREAD_CPUTIME_ID) : 0;
     PyObject *result = pass_on(self, words, n, names);
-    double took = told ? seconds_of(CLOCK_MONOTONIC) - began : 0;
-    cpu = told ? seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu : 0;
+    double took = reported ? seconds_of(CLOCK_MONOTONIC) - began : 0;
+    cpu = reported ? seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu : 0;
     torch_raised raised = tare__torch_put_aside();
     if (begun)
         tare__torch_phase_end(BACKWARD);
-    if (told && result) {
+    if (reported && result) {
         tare__fact_tell("torch.graph.backward_seconds", NULL, 0, took, NULL);
         tare__fact_tell("torch.graph.backward_cpu_seconds", NULL, 0, cpu, NULL);
     }
@@ -502,7 +502,7 @@ static void tell(PyObject *whom, PyObject *const *words, size_t n, PyObject *nam
     tare__torch_quiet_end(quiet);
 }
 
-static PyObject *call_told(around *self, PyObject *const *words, size_t n, PyObject *names)
+static PyObject *call_reported(around *self, PyObject *const *words, size_t n, PyObject *names)
 {
     tell(self->before, words, n, names, NULL);
     PyObject *result = pass_on(self, words, n, names);
@@ -516,7 +516,7 @@ static const struct {
     call_around *call;
 } roles[] = {
     {"data", call_data}, {"load", call_load}, {"backward", call_backward}, {"scaler", call_scaler},
-    {"to", call_copy},   {"cuda", call_copy}, {"copy_", call_copy},       {"told", call_told},
+    {"to", call_copy},   {"cuda", call_copy}, {"copy_", call_copy},       {"reported", call_reported},
     {"save", call_save}, {"index", call_index}, {"closure", call_closure}, {"workers", call_workers},
 };
 

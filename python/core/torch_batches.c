@@ -144,11 +144,11 @@ bool tare__torch_batches_held(unsigned backwards)
     return false;
 }
 
-void tare__torch_batches_unused(bool told)
+void tare__torch_batches_unused(bool reported)
 {
     for (source *at = sources; at < sources + LOADERS_MAX; at++) {
         at->n_held -= at->fetched;
-        if (told)
+        if (reported)
             tell(at->held + at->n_held, at->fetched);
         at->fetched = 0;
         if (!at->steps)

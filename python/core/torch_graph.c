@@ -33,11 +33,11 @@ static bool ask(PyObject *root)
     PyObject *before = living();
     PyObject *answer =
         before ? PyObject_CallFunction(callback, "KOO", (unsigned long long)backwards, before, root) : NULL;
-    bool told = answer == Py_True;
+    bool reported = answer == Py_True;
     Py_XDECREF(answer);
     Py_XDECREF(before);
     tare__torch_quiet_end(quiet);
-    return told;
+    return reported;
 }
 
 /* The argument of autograd: a tuple of tensors to begin from. */
@@ -47,12 +47,12 @@ bool tare__torch_backward_from(PyObject *outputs)
         return false;
     PyObject *root = PyTuple_GET_ITEM(outputs, 0);
     backwards++;
-    bool told = n_roots == KEPT && ask(root);
+    bool reported = n_roots == KEPT && ask(root);
     PyObject *weak = n_roots < KEPT ? PyWeakref_NewRef(root, NULL) : NULL;
     if (weak)
         roots[n_roots++] = weak;
     PyErr_Clear();
-    return told;
+    return reported;
 }
 
 static PyObject *watch(PyObject *module, PyObject *function)

@@ -224,20 +224,20 @@ static void take_line(const torch_line *line, torch_phase phase, uint64_t ticks)
 static pthread_t ticker;
 static PyThreadState *main_thread; /* the thread that is sampled */
 static pid_t ticking; /* the process that has one; 0: none */
-static atomic_bool asked, ends;
+static atomic_bool requested, ends;
 static uint64_t last_sample;
 
 /* The program's other threads: it may load data in one of them. */
 static void count_threads(void)
 {
-    static int64_t told = -1;
+    static int64_t reported = -1;
     int64_t n = -1;
     for (PyThreadState *one = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); one;
          one = PyThreadState_Next(one))
         n++;
-    if (n != told)
+    if (n != reported)
         tare_counter_name("python.threads", (double)n);
-    told = n;
+    reported = n;
 }
 
 static int take_sample(void *nothing)
@@ -247,7 +247,7 @@ static int take_sample(void *nothing)
     torch_line line;
     uint64_t from = last_sample;
     last_sample = tare_aggregate_begin();
-    atomic_store(&asked, false);
+    atomic_store(&requested, false);
     settle(false);
     if (from && last_sample > from && tare__torch_line_here(&line))
         take_line(&line, tare__torch_phase_now(), last_sample - from);
@@ -263,10 +263,10 @@ static void *tick(void *nothing)
     struct timespec pause = {0, SAMPLE_EVERY_NS};
     while (!atomic_load(&ends)) {
         nanosleep(&pause, NULL);
-        if (!tare_recording() || atomic_exchange(&asked, true))
+        if (!tare_recording() || atomic_exchange(&requested, true))
             continue;
         if (Py_AddPendingCall(take_sample, NULL) != 0)
-            atomic_store(&asked, false);
+            atomic_store(&requested, false);
         else
             tare__py_break(main_thread);
     }
@@ -282,7 +282,7 @@ static PyObject *start(PyObject *module, PyObject *folder)
     if (ticking == getpid())
         Py_RETURN_NONE;
     atomic_store(&ends, false);
-    atomic_store(&asked, false);
+    atomic_store(&requested, false);
     last_sample = 0;
     main_thread = tare__py_main_thread();
     sigset_t all, before; /* signals are left to the program's threads */

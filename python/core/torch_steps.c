@@ -714,7 +714,7 @@ static PyObject *finish(PyObject *module, PyObject *nothing)
 }
 
 /* Everything open ends: from here on steps are reported externally, or not at all. */
-void tare__torch_steps_told(void)
+void tare__torch_steps_reported(void)
 {
     if (loop.handed_over)
         return;
@@ -748,7 +748,7 @@ static PyObject *hand_over(PyObject *module, PyObject *object)
         return NULL;
     bool before = loop.handed_over;
     if (yes)
-        tare__torch_steps_told();
+        tare__torch_steps_reported();
     loop.handed_over = yes;
     return PyBool_FromLong(before);
 }

@@ -5,9 +5,9 @@ from typing import List
 
 def find() -> str:
     """The path of the tare command that belongs to this package, else the first one on PATH."""
-    told = os.environ.get("TARE_HELPER")
-    if told:
-        return told
+    reported = os.environ.get("TARE_HELPER")
+    if reported:
+        return reported
     package = os.path.dirname(os.path.abspath(__file__))
     # As pip installs it: from lib/python3.x/site-packages/tare; by --target; a build beside the sources.
     for place in ("../../../../bin/tare", "../bin/tare", "../../build/tare"):

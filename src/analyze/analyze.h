@@ -164,7 +164,7 @@ typedef struct tare__course_bin {
 #define TARE__SYNC       "sync: "
 #define TARE__CHECKPOINT "checkpoint: "
 #define TARE__WORKERS    "workers: "
-bool tare__span_is_told(const char *name); /* one of the last two, which have separate rules */
+bool tare__span_is_reported(const char *name); /* one of the last two, which have separate rules */
 
 typedef struct tare__step_course {
     const char *const *parts; /* names, by total descending; NULL: all further names */
@@ -194,7 +194,7 @@ typedef struct tare__step_row {
     double rest_p50_ns;  /* … and the median of the other timed ones; NaN when there are none */
     double from_first_ns;  /* from the first step's begin to the last step's end, of all threads that ran steps … */
     double between_ns;     /* … of that: outside of steps … */
-    double between_forward_ns, between_told_ns; /* … of that: in forward passes; in loaders and checkpoints … */
+    double between_forward_ns, between_reported_ns; /* … of that: in forward passes; in loaders and checkpoints … */
     double longest_gap_ns; /* … the longest gap, and the number of gaps */
     uint64_t gaps;
     double rest_min_ns;  /* … and the fastest of them; NaN when there are none, or too many to keep every duration */

@@ -259,7 +259,7 @@ typedef struct open_index { /* a step's number, until it ends */
 
 /* Ticks outside of steps: in forward passes; in loaders and checkpoints, which have separate findings. */
 typedef struct aside {
-    uint64_t forward, told;
+    uint64_t forward, reported;
 } aside;
 
 typedef struct stream {

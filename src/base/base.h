@@ -13,6 +13,28 @@
 #define TARE__LIKELY(x) __builtin_expect(!!(x), 1)
 #define TARE__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TARE__COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
+
+/* A comparison function for qsort, by keys in order of importance:
+ * TARE__ORDER(by_total, tare__row, TARE__FALLING(total_ns) TARE__BY_TEXT(name)). Values that are not comparable (NaN)
+ * are equal. */
+#define TARE__ORDER(function, row, ...)                                                                                \
+    static int function(const void *left, const void *right)                                                           \
+    {                                                                                                                  \
+        const row *a = left, *b = right;                                                                               \
+        __VA_ARGS__                                                                                                    \
+        return 0;                                                                                                      \
+    }
+#define TARE__ORDER_OF_POINTERS(function, row, ...)                                                                    \
+    static int function(const void *left, const void *right)                                                           \
+    {                                                                                                                  \
+        const row *a = *(const row *const *)left, *b = *(const row *const *)right;                                     \
+        __VA_ARGS__                                                                                                    \
+        return 0;                                                                                                      \
+    }
+#define TARE__RISING(key) if (a->key < b->key) return -1; if (a->key > b->key) return 1;
+#define TARE__FALLING(key) if (a->key > b->key) return -1; if (a->key < b->key) return 1;
+#define TARE__BY_TEXT(key) { int order = strcmp(a->key, b->key); if (order) return order; }
+#define TARE__BY_ADDRESS if (a != b) return a < b ? -1 : 1;
 #define TARE__PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 
 /* ---- messages -------------------------------------------------------------------------------

@@ -61,6 +61,6 @@ int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *g
 
 const char *tare__temporary_folder(void)
 {
-    const char *told = getenv("TMPDIR");
-    return told && *told ? told : "/tmp";
+    const char *reported = getenv("TMPDIR");
+    return reported && *reported ? reported : "/tmp";
 }

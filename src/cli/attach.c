@@ -49,20 +49,10 @@ static bool is_kernel_thread(pid_t pid)
     return after && sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & KERNEL_THREAD);
 }
 
-static void copy_settings(attach_settings *settings)
+static void on_progress(void *context, const tare__run_progress *progress)
 {
-    const tare__cli_recording *from = &settings->recording;
-    tare__attach_options *attach = &settings->attach;
-    attach->output = from->output;
-    attach->overwrite = from->overwrite;
-    attach->readable_by_others = from->readable;
-    attach->max_bytes = from->max_bytes;
-    attach->last_ns = from->last_ns;
-    attach->interval_ns = from->interval_ns;
-    attach->samplers_left_out = from->samplers_left_out;
-    attach->stack_interval_ns = from->stack_interval_ns;
-    attach->native_stacks = from->native_stacks;
-    attach->carbon_g_per_kwh = from->carbon_g_per_kwh;
+    attach_settings *settings = context;
+    tare__cli_live_update(&settings->recording.live, progress);
 }
 
 static int read_settings(int argc, char **argv, attach_settings *settings, tare__cli_words *words, tare__error *error)
@@ -70,15 +60,11 @@ static int read_settings(int argc, char **argv, attach_settings *settings, tare_
     int status = tare__cli_read(&tare__cli_attach, argc, argv, settings, words, error);
     if (status || words->help)
         return status;
-    copy_settings(settings);
+    settings->attach.record = settings->recording.record;
+    settings->attach.record.on_progress = on_progress;
+    settings->attach.record.context = settings;
     status = tare__cli_read_pid(ME, words, &settings->attach.pid, error);
     return status ? status : tare__cli_recording_check(&settings->recording, error);
-}
-
-static void on_progress(void *context, const tare__run_progress *progress)
-{
-    attach_settings *settings = context;
-    tare__cli_live_update(&settings->recording.live, progress);
 }
 
 static int exit_status_of(int status)
@@ -121,8 +107,6 @@ static int attach_main(int argc, char **argv)
         return tare__cli_print_help(&tare__cli_attach);
     if (settings.dump)
         return dump(settings.attach.pid);
-    settings.attach.on_progress = on_progress;
-    settings.attach.context = &settings;
     static tare__run_result result; /* large: not on the stack */
     result = (tare__run_result){0};
     status = attach(&settings, &result, &error);

@@ -123,6 +123,9 @@ int tare__cli_take(const tare__cli_command *command, const tare__cli_option *opt
 /* The only word of the command line, which names a `what`: "trace". 0, or TARE_E_USAGE with a message. */
 int tare__cli_one_word(const tare__cli_words *words, const char *what, const char *usage, const char **word,
                        tare__error *error);
+/* Words and a line end, wrapped to the width. They begin at `column`, which is the current position; a word that is too
+ * long for a line (a path) is not broken, so that it can be copied. */
+void tare__cli_wrap(tare__text *out, const char *text, size_t column, size_t width);
 /* The complete --help of a command. */
 void tare__cli_help(const tare__cli_command *command, tare__text *out);
 /* The most similar of `names` if it is similar enough to be meant; else NULL. */

@@ -87,11 +87,9 @@ static int collect_main(int argc, char **argv)
     int status = tare__cli_read(&tare__cli_collect, argc, argv, &settings, &words, &error);
     if (!status && (settings.socket < 0 || words.count > 0 || words.rest))
         status = tare__fail(&error, TARE_E_USAGE, "internal command; use tare run");
-    tare__serve_options serve = {
-        .interval_ns = settings.no_sampling ? TARE__RUN_NO_SAMPLES : settings.recording.interval_ns,
-        .samplers_left_out = settings.recording.samplers_left_out,
-        .carbon_g_per_kwh = settings.recording.carbon_g_per_kwh,
-    };
+    tare__record_options serve = settings.recording.record;
+    if (settings.no_sampling)
+        serve.interval_ns = TARE__RUN_NO_SAMPLES;
     static char trace[TARE__PATH_BYTES];
     if (status && settings.socket >= 0)
         tare__serve_refuse(settings.socket, status, &error);

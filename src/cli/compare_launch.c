@@ -85,7 +85,7 @@ static bool asks_for_terminal(int status)
 static void wait_for(pid_t child, tare__ab_ran *result)
 {
     struct rusage usage = {0};
-    double told_ns = 0;
+    double reported_ns = 0;
     for (int step = 0;;) {
         pid_t ended = wait4(child, &result->status, WUNTRACED | (interrupts ? WNOHANG : 0), &usage);
         bool stopped = ended == child && WIFSTOPPED(result->status);
@@ -97,9 +97,9 @@ static void wait_for(pid_t child, tare__ab_ran *result)
         }
         if (ended < 0 || stopped)
             continue;
-        if (told_ns == 0)
-            told_ns = (double)tare__monotonic_ns();
-        if (step < 2 && (double)tare__monotonic_ns() - told_ns > (step + 1) * PATIENCE_NS)
+        if (reported_ns == 0)
+            reported_ns = (double)tare__monotonic_ns();
+        if (step < 2 && (double)tare__monotonic_ns() - reported_ns > (step + 1) * PATIENCE_NS)
             kill(-child, step++ ? SIGKILL : SIGTERM);
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }

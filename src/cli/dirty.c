@@ -89,7 +89,7 @@ static pid_t start_git(char *const *words, int to)
 static void ask(tare__cli_git *git, char *const *words)
 {
     int ends[2];
-    *git = (tare__cli_git){.pid = -1, .from = -1, .asked_ns = tare__monotonic_ns()};
+    *git = (tare__cli_git){.pid = -1, .from = -1, .requested_ns = tare__monotonic_ns()};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return;
     git->from = ends[0];
@@ -128,22 +128,22 @@ static bool has_ended(pid_t pid, uint64_t deadline, int *how)
 
 int tare__cli_git_answer(tare__cli_git *git)
 {
-    tare__cli_git asked = *git;
+    tare__cli_git requested = *git;
     int how = 0, answer = -1;
     *git = (tare__cli_git){.pid = -1, .from = -1};
-    if (asked.pid > 0) {
-        uint64_t deadline = asked.asked_ns + PATIENCE_NS;
-        answer = first_byte(asked.from, deadline);
-        if (answer != 0 || !has_ended(asked.pid, deadline, &how)) {
+    if (requested.pid > 0) {
+        uint64_t deadline = requested.requested_ns + PATIENCE_NS;
+        answer = first_byte(requested.from, deadline);
+        if (answer != 0 || !has_ended(requested.pid, deadline, &how)) {
             answer = answer > 0 ? 1 : -1; /* one changed file is enough */
-            kill(-asked.pid, SIGKILL);
-            has_ended(asked.pid, tare__monotonic_ns() + DYING_NS, &how);
+            kill(-requested.pid, SIGKILL);
+            has_ended(requested.pid, tare__monotonic_ns() + DYING_NS, &how);
         } else if (!(WIFEXITED(how) && WEXITSTATUS(how) == 0)) {
             answer = -1;
         }
     }
-    if (asked.from >= 0)
-        close(asked.from);
+    if (requested.from >= 0)
+        close(requested.from);
     return answer;
 }
 
@@ -156,7 +156,7 @@ static bool has_programs(void)
     size_t at = 0;
     int how = 0;
     ask(&git, ask_programs);
-    uint64_t deadline = git.asked_ns + PATIENCE_NS;
+    uint64_t deadline = git.requested_ns + PATIENCE_NS;
     bool ended = false;
     while (git.pid > 0 && at + 1 < sizeof text) {
         struct pollfd pipe = {.fd = git.from, .events = POLLIN};

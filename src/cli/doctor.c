@@ -95,28 +95,6 @@ static size_t doctor_source_columns(const doctor_checks *all, size_t first)
     return widest > DOCTOR_SOURCE_COLUMNS ? DOCTOR_SOURCE_COLUMNS : widest;
 }
 
-/* Words from `column` on, which is the current position, wrapped to fit; a word that is too long for a line (a path) is
- * not broken, so that it can be copied. */
-static void doctor_wrap(tare__text *out, const char *text, size_t column, size_t width)
-{
-    size_t at = column;
-    while (*text) {
-        size_t bytes = strcspn(text, " "), columns = tare__text_columns(text, bytes);
-        if (at > column && at + 1 + columns > width) {
-            tare__text_string(out, "\n");
-            tare__text_pad_to(out, column);
-            at = column;
-        } else if (at > column) {
-            tare__text_string(out, " ");
-            at++;
-        }
-        tare__text_append(out, text, bytes);
-        at += columns;
-        text += bytes + strspn(text + bytes, " ");
-    }
-    tare__text_string(out, "\n");
-}
-
 static void doctor_put_check(tare__text *out, const tare__sample_check *check, const doctor_style *style,
                              size_t source_columns)
 {
@@ -131,7 +109,7 @@ static void doctor_put_check(tare__text *out, const tare__sample_check *check, c
     else
         tare__text_format(out, "  %s  %s", mark, source);
     tare__text_pad_to(out, column);
-    doctor_wrap(out, detail, column, style->width);
+    tare__cli_wrap(out, detail, column, style->width);
     if (!fix[0])
         return;
     tare__text_pad_to(out, column);

@@ -88,7 +88,7 @@ static void put_thread(pid_t pid, const tare__python *python, const tare__python
         if (code)
             tare__text_format(out, "    %s (%s:%d)\n", code->name, code->file, (int)thread->frames[i].line);
         if (thread->cut && i + 1 == TARE__PYTHON_DEPTH_MAX / 4 * 3)
-            tare__text_format(out, "    (%u frames left out)\n", thread->depth - thread->n);
+            tare__text_format(out, "    (%u frames omitted)\n", thread->depth - thread->n);
     }
 }
 

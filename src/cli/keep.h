@@ -32,7 +32,7 @@ bool tare__cli_keeps(const tare__cli_keeping *keeping);
 typedef struct tare__cli_git {
     pid_t pid; /* -1: not queried */
     int from;
-    uint64_t asked_ns;
+    uint64_t requested_ns;
 } tare__cli_git;
 #define TARE__GIT_NOT_ASKED {.pid = -1, .from = -1}
 void tare__cli_git_ask(tare__cli_git *git);

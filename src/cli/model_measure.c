@@ -162,9 +162,9 @@ int tare__measure_take_word(tare__cli_measure *settings, const char *word, bool 
 
 int tare__measure_check(tare__cli_measure *settings, const tare__cli_words *words, tare__error *error)
 {
-    settings->asked = tare__cli_given(&tare__cli_model_command, words,
+    settings->requested = tare__cli_given(&tare__cli_model_command, words,
                                       "runs duration warmup precision threads seed pre post threshold runtime", true);
-    if (settings->only_static && settings->asked)
+    if (settings->only_static && settings->requested)
         return tare__fail(error, TARE_E_USAGE, "--static cannot be combined with options for running the model");
     return 0;
 }
@@ -244,7 +244,7 @@ int tare__measure_exit(const tare__cli_measure *settings, const tare__model_meas
     size_t ran = 0;
     if (!measured)
         return TARE__EXIT_OK;
-    if (measured->absent && (settings->asked || settings->options.n_files))
+    if (measured->absent && (settings->requested || settings->options.n_files))
         tare__cli_say(ME, "%s", measured->absent);
     for (size_t i = 0; i < measured->n_results; i++) {
         ran += measured->results[i].ran && !measured->results[i].failure;
@@ -254,9 +254,9 @@ int tare__measure_exit(const tare__cli_measure *settings, const tare__model_meas
     }
     if (measured->n_broken)
         tare__cli_say(ME, "%zu of %zu thresholds exceeded", measured->n_broken, measured->n_limits);
-    if (measured->n_results && ran < measured->n_results && (settings->asked || settings->options.n_files) && !ran)
+    if (measured->n_results && ran < measured->n_results && (settings->requested || settings->options.n_files) && !ran)
         return TARE__EXIT_INPUT;
-    return measured->n_broken || (measured->absent && (settings->asked || settings->options.n_files))
+    return measured->n_broken || (measured->absent && (settings->requested || settings->options.n_files))
                ? TARE__EXIT_FAILED
                : TARE__EXIT_OK;
 }

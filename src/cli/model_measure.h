@@ -57,7 +57,7 @@ typedef struct tare__cli_measure {
     tare__threshold thresholds[TARE__MEASURE_LIST_MAX];
     size_t n_thresholds;
     bool only_static;
-    bool asked; /* an option was given that requires running the model */
+    bool requested; /* an option was given that requires running the model */
     bool quiet;
 } tare__cli_measure;
 

@@ -214,24 +214,21 @@ const char *tare__cli_given(const tare__cli_command *command, const tare__cli_wo
 #define HELP_COLUMNS 79
 #define HELP_INDENT  24
 
-/* Wraps a sentence at spaces so that each line fits after the indentation. */
-static void put_wrapped(tare__text *out, const char *text)
+void tare__cli_wrap(tare__text *out, const char *text, size_t column, size_t width)
 {
-    size_t column = HELP_INDENT;
+    size_t at = column;
     while (*text) {
         size_t bytes = strcspn(text, " "), columns = tare__text_columns(text, bytes);
-        if (column > HELP_INDENT && column + 1 + columns > HELP_COLUMNS) {
+        if (at > column && at + 1 + columns > width) {
             tare__text_string(out, "\n");
-            column = HELP_INDENT;
-        }
-        if (column > HELP_INDENT) {
+            tare__text_pad_to(out, column);
+            at = column;
+        } else if (at > column) {
             tare__text_string(out, " ");
-            column++;
-        } else {
-            tare__text_pad_to(out, HELP_INDENT);
+            at++;
         }
         tare__text_append(out, text, bytes);
-        column += columns;
+        at += columns;
         text += bytes + strspn(text + bytes, " ");
     }
     tare__text_string(out, "\n");
@@ -248,7 +245,8 @@ static void put_option(tare__text *out, const tare__cli_option *option)
         tare__text_format(out, " %s", option->argument);
     if (!out->failed && tare__text_columns(out->data + start, out->length - start) >= HELP_INDENT - 1)
         tare__text_string(out, "\n");
-    put_wrapped(out, option->help);
+    tare__text_pad_to(out, HELP_INDENT);
+    tare__cli_wrap(out, option->help, HELP_INDENT, HELP_COLUMNS);
 }
 
 void tare__cli_help(const tare__cli_command *command, tare__text *out)

@@ -30,7 +30,7 @@ static void add_one(const char *me, const char *path, const char *trace)
 /* Its events are older than the file's last ones, and would be removed first by rotation. */
 static bool keeps_all(const tare__cli_recording *recording)
 {
-    return recording->max_bytes == 0 && recording->last_ns == 0;
+    return recording->record.max_bytes == 0 && recording->record.last_ns == 0;
 }
 
 /* A file that was rewritten in each cycle is listed once; one that no longer exists was temporary. */

@@ -33,7 +33,7 @@ static int take_interval(tare__cli_recording *recording, const char *argument, t
         return status;
     if (ns < TARE__SAMPLE_INTERVAL_MIN_NS || ns > INTERVAL_MAX_NS)
         return tare__fail(error, TARE_E_USAGE, "--interval: '%.64s' is not between 1ms and 60s", argument);
-    recording->interval_ns = ns;
+    recording->record.interval_ns = ns;
     return 0;
 }
 
@@ -66,7 +66,7 @@ static int take_without(tare__cli_recording *recording, const char *argument, ta
         left_out |= 1u << i;
         at += length;
     }
-    recording->samplers_left_out = left_out;
+    recording->record.samplers_left_out = left_out;
     return 0;
 }
 
@@ -76,7 +76,7 @@ static int take_stacks(tare__cli_recording *recording, const char *argument, tar
     double rate = strtod(argument, &end);
     if (end == argument || *end || !(rate >= 1) || rate > STACKS_MAX)
         return tare__fail(error, TARE_E_USAGE, "--stacks: '%.64s' is not a rate from 1 to 10000 per second", argument);
-    recording->stack_interval_ns = (uint64_t)(1e9 / rate);
+    recording->record.stack_interval_ns = (uint64_t)(1e9 / rate);
     return 0;
 }
 
@@ -86,7 +86,7 @@ static int take_carbon(tare__cli_recording *recording, const char *argument, tar
     double grams = strtod(argument, &end);
     if (end == argument || *end || !(grams > 0) || grams > CARBON_MAX)
         return tare__fail(error, TARE_E_USAGE, "--carbon: '%.64s' is not a number of grams per kWh", argument);
-    recording->carbon_g_per_kwh = grams;
+    recording->record.carbon_g_per_kwh = grams;
     return 0;
 }
 
@@ -94,13 +94,13 @@ int tare__cli_recording_take(tare__cli_recording *recording, int key, const char
 {
     switch (key) {
     case TARE__RECORDING_READABLE:
-        recording->readable = true;
+        recording->record.readable_by_others = true;
         tare__cli_output_readable();
         return 0;
     case TARE__RECORDING_INTERVAL: return take_interval(recording, argument, error);
     case TARE__RECORDING_WITHOUT: return take_without(recording, argument, error);
     case TARE__RECORDING_STACKS: return take_stacks(recording, argument, error);
-    case TARE__RECORDING_NO_STACKS: recording->stack_interval_ns = TARE__RUN_NO_SAMPLES; return 0;
+    case TARE__RECORDING_NO_STACKS: recording->record.stack_interval_ns = TARE__RUN_NO_SAMPLES; return 0;
     case TARE__RECORDING_CARBON: return take_carbon(recording, argument, error);
     default: return tare__cli_keep_take_tags(&recording->keeping, argument, error);
     }
@@ -108,13 +108,13 @@ int tare__cli_recording_take(tare__cli_recording *recording, int key, const char
 
 int tare__cli_recording_check(const tare__cli_recording *recording, tare__error *error)
 {
-    if (recording->native_stacks && recording->stack_interval_ns == TARE__RUN_NO_SAMPLES)
+    if (recording->record.native_stacks && recording->record.stack_interval_ns == TARE__RUN_NO_SAMPLES)
         return tare__fail(error, TARE_E_USAGE, "--native and --no-stacks are mutually exclusive");
-    if (recording->overwrite && !recording->output)
+    if (recording->record.overwrite && !recording->record.output)
         return tare__fail(error, TARE_E_USAGE, "--force requires --output");
     for (int i = 0; i < TARE__RECORDING_VIEWS; i++) {
         const char *path = recording->views[i];
-        if (path && recording->output && strcmp(path, recording->output) == 0)
+        if (path && recording->record.output && strcmp(path, recording->record.output) == 0)
             return tare__fail(error, TARE_E_USAGE, "--%s and --output name the same file", formats[i]);
         for (int j = 0; path && j < i; j++)
             if (recording->views[j] && strcmp(path, recording->views[j]) == 0)
@@ -289,9 +289,9 @@ static void tidy_up(const tare__cli_recording *recording)
 /* Another run may have taken the name in the meantime, or the file may have been removed. */
 static void keep_name(tare__run_result *result)
 {
-    bool told = result->moved[0];
+    bool reported = result->moved[0];
     tare__run_keep(result);
-    if (result->moved[0] && !told)
+    if (result->moved[0] && !reported)
         tare__cli_say("tare", "%s", result->moved);
 }
 

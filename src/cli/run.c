@@ -19,7 +19,7 @@ typedef struct run_settings {
     const char *steps, *every_epochs; /* as given; NULL: all */
     bool no_sampling;
     bool operators;
-    bool told_of_waiting;
+    bool reported_of_waiting;
 } run_settings;
 
 static const tare__cli_option run_options[] = {
@@ -124,20 +124,19 @@ static int forgotten_dashes(const tare__cli_words *words, tare__error *error)
     return tare__fail(error, TARE_E_USAGE, "put -- before the command: tare run --%s", line);
 }
 
+static void on_progress(void *context, const tare__run_progress *progress)
+{
+    run_settings *settings = context;
+    tare__cli_live_update(&settings->recording.live, progress);
+}
+
 static void copy_settings(run_settings *settings)
 {
-    const tare__cli_recording *from = &settings->recording;
-    tare__run_options *run = &settings->run;
-    run->output = from->output;
-    run->overwrite = from->overwrite;
-    run->readable_by_others = from->readable;
-    run->max_bytes = from->max_bytes;
-    run->last_ns = from->last_ns;
-    run->interval_ns = settings->no_sampling ? TARE__RUN_NO_SAMPLES : from->interval_ns;
-    run->samplers_left_out = from->samplers_left_out;
-    run->stack_interval_ns = settings->no_sampling ? TARE__RUN_NO_SAMPLES : from->stack_interval_ns;
-    run->native_stacks = from->native_stacks;
-    run->carbon_g_per_kwh = from->carbon_g_per_kwh;
+    settings->run.record = settings->recording.record;
+    if (settings->no_sampling)
+        settings->run.record.interval_ns = settings->run.record.stack_interval_ns = TARE__RUN_NO_SAMPLES;
+    settings->run.record.on_progress = on_progress;
+    settings->run.record.context = settings;
 }
 
 /* Passes the settings of the Python package in the program's environment. If operators cannot be recorded, the program
@@ -146,12 +145,12 @@ static int tell_package(const run_settings *settings, tare__error *error)
 {
     const struct {
         const char *name, *value;
-    } told[] = {{"TARE_LINES", settings->lines},
+    } reported[] = {{"TARE_LINES", settings->lines},
                 {"TARE_STEPS", settings->steps},
                 {"TARE_EVERY_EPOCHS", settings->every_epochs}};
     bool failed = false;
-    for (size_t i = 0; i < TARE__COUNT_OF(told); i++)
-        failed = failed || (told[i].value && setenv(told[i].name, told[i].value, 1) != 0);
+    for (size_t i = 0; i < TARE__COUNT_OF(reported); i++)
+        failed = failed || (reported[i].value && setenv(reported[i].name, reported[i].value, 1) != 0);
     if (settings->operators) {
         tare__error why = {""};
         bool listens = tare__inject_operators(&why);
@@ -182,18 +181,12 @@ static int read_settings(int argc, char **argv, run_settings *settings, tare__cl
 static void on_waiting(void *context, unsigned still_recording)
 {
     run_settings *settings = context;
-    if (settings->recording.quiet || settings->told_of_waiting)
+    if (settings->recording.quiet || settings->reported_of_waiting)
         return;
-    settings->told_of_waiting = true;
+    settings->reported_of_waiting = true;
     tare__cli_live_end(&settings->recording.live);
     tare__cli_say("tare", "the command has exited; waiting for %u of its processes that are still recording%s",
                   still_recording, " (--no-wait to disable)");
-}
-
-static void on_progress(void *context, const tare__run_progress *progress)
-{
-    run_settings *settings = context;
-    tare__cli_live_update(&settings->recording.live, progress);
 }
 
 static int run_main(int argc, char **argv)
@@ -207,8 +200,6 @@ static int run_main(int argc, char **argv)
     if (words.help)
         return tare__cli_print_help(&tare__cli_run);
     settings.run.on_waiting = on_waiting;
-    settings.run.on_progress = on_progress;
-    settings.run.context = &settings;
     static tare__run_result result; /* large: not on the stack */
     result = (tare__run_result){0};
     status = tare__cli_recording_begin(&settings.recording, &error);

@@ -101,14 +101,14 @@ static const char *keep(const char *text)
 /* The same files contain the Python package's settings: fields of ProfilingConfig and a monitor's switches. */
 static bool is_the_packages(const char *name)
 {
-    static const char *const theirs[] = {
+    static const char *const foreign[] = {
         "use_torch_profiler", "profiler_schedule", "record_shapes", "profile_memory", "with_stack",
         "profile_data_loading", "profile_preprocessing", "profile_model_forward", "monitor_memory", "monitor_gpu",
         "monitor_cpu", "enable_optimizations", "use_mixed_precision", "use_compile", "use_channels_last",
         "save_profiles", "output_dir", "enable_memory_monitoring", "memory_monitor_batches",
     };
-    for (size_t i = 0; i < TARE__COUNT_OF(theirs); i++)
-        if (strcmp(name, theirs[i]) == 0)
+    for (size_t i = 0; i < TARE__COUNT_OF(foreign); i++)
+        if (strcmp(name, foreign[i]) == 0)
             return true;
     return false;
 }

@@ -42,11 +42,11 @@ void tare__view_suit(tare__emit_options *options, int fd, bool terminal)
 }
 
 /* ---- one file ------------------------------------------------------------------------------------- */
-int tare__view_one(const char *path, const tare__emit_options *asked, bool lines, tare__emit_writer *write,
+int tare__view_one(const char *path, const tare__emit_options *requested, bool lines, tare__emit_writer *write,
                    const void *what, bool *unwritten, tare__error *error)
 {
     tare__cli_output output;
-    tare__emit_options options = *asked;
+    tare__emit_options options = *requested;
     int status = tare__cli_output_open(&output, path, error);
     if (status) {
         *unwritten = true;

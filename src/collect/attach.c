@@ -49,34 +49,10 @@ static int prepare(attached *at, tare__error *error)
 {
     static char text[65536];
     char *words[1024];
-    char name[TARE__PATH_BYTES];
-    const tare__attach_options *options = at->options;
-    tare__collector *collector = at->collector;
-    tare__arguments_of(options->pid, text, sizeof text, words, TARE__COUNT_OF(words));
-    if (options->output)
-        snprintf(name, sizeof name, "%s", options->output);
-    else
-        tare__run_name(words, name);
-    collector->writer.max_bytes = options->max_bytes;
-    collector->writer.rotates = options->max_bytes || options->last_ns;
-    collector->last_ns = options->last_ns;
-    int status = tare__collector_open(collector, error);
-    if (status == 0)
-        status = tare__writer_create(&collector->writer, name, options->overwrite, options->readable_by_others,
-                                     error);
-    if (status)
-        return status;
-    tare__run_about about = {words, options->pid, tare__sampling_interval_ns(options->interval_ns),
-                             options->carbon_g_per_kwh, {{0}, {0}, {0}}};
-    status = tare__folder_create(&collector->folder, TARE__POOL_BYTES, error);
-    if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
-        status = tare__fail(error, status, "cannot write %s", collector->writer.problem);
-    if (status) {
-        tare__writer_abandon(&collector->writer);
-        if (collector->folder.page)
-            tare__folder_remove(&collector->folder);
-    }
-    return status;
+    pid_t pid = at->options->pid;
+    tare__arguments_of(pid, text, sizeof text, words, TARE__COUNT_OF(words));
+    return tare__record_prepare(at->collector, &at->options->record, TARE__POOL_BYTES,
+                                &(tare__run_about){.command = words, .attached = pid}, error);
 }
 
 static int hold_signals(attached *at, sigset_t *before, tare__error *error)
@@ -111,16 +87,11 @@ static bool time_is_up(const attached *at)
 
 static void attend(attached *at)
 {
-    tare__collector *collector = at->collector;
     while (!at->ended && !at->asked && !time_is_up(at)) {
         wait_for_tick(at);
-        tare__collector_tick(collector);
-        bool sampled = tare__sampling_tick(collector, false);
-        tare__stacks_tick(collector, sampled);
-        if (sampled)
-            tare__run_tell_progress(collector, at->options->on_progress, at->options->context, at->since_ns);
+        tare__record_tick(at->collector, &at->options->record, at->since_ns);
     }
-    tare__sampling_tick(collector, true);
+    tare__sampling_tick(at->collector, true);
 }
 
 int tare__attach(const tare__attach_options *options, tare__run_result *result, tare__error *error)
@@ -134,15 +105,10 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
     if (status == 0)
         status = prepare(&at, error);
     sigset_t before;
-    if (status == 0 && (status = hold_signals(&at, &before, error)) != 0) {
-        tare__writer_abandon(&collector.writer);
-        tare__folder_remove(&collector.folder);
-    }
+    if (status == 0 && (status = hold_signals(&at, &before, error)) != 0)
+        tare__record_abandon(&collector);
     if (status == 0) {
-        tare__sampling_options sampling = {options->pid, options->interval_ns, options->samplers_left_out};
-        tare__stack_options stacks = {options->pid, options->stack_interval_ns, options->native_stacks};
-        tare__sampling_open(&collector, &sampling);
-        tare__stacks_open(&collector, &stacks);
+        tare__record_samples(&collector, &options->record, options->pid);
         if (tare__writer_settle(&collector.writer) == 0)
             tare__folder_named(&collector.folder);
         attend(&at);

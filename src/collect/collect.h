@@ -25,25 +25,30 @@ typedef void tare__run_on_progress(void *context, const tare__run_progress *sync
 #define TARE__RUN_NO_SAMPLES UINT64_MAX /* as interval_ns, stack_interval_ns */
 #define TARE__STACK_INTERVAL_NS 10000000u
 
-typedef struct tare__run_options {
+/* What every kind of recording has: of a launched command, of a running process, and by the helper of tare_start. */
+typedef struct tare__record_options {
     const char *output;      /* NULL: named after the script */
     bool overwrite;          /* else train.2.tare, train.3.tare, … */
     bool readable_by_others; /* else the trace is mode 0600 */
-    bool leave_children;     /* exit with the direct child, even if others still record */
     uint64_t max_bytes;      /* 0: no limit */
     uint64_t last_ns;        /* 0: everything */
-    uint64_t pool_bytes;     /* of one process; 0: the default */
-    char *const *command;    /* NULL terminated, as for execvp */
     uint64_t interval_ns;    /* sampling interval; 0: the default; TARE__RUN_NO_SAMPLES */
     uint32_t samplers_left_out; /* bits, by index in the table of samplers */
     bool native_stacks;
     uint64_t stack_interval_ns; /* of call stacks; 0: the default; TARE__RUN_NO_SAMPLES */
     double carbon_g_per_kwh; /* grid carbon intensity, as configured; 0: not set */
-    bool roofline;           /* measure the machine's peak performance before the launch */
     tare__run_on_progress *on_progress; /* NULL: no status line */
+    void *context;           /* of the callbacks */
+} tare__record_options;
+
+typedef struct tare__run_options {
+    tare__record_options record;
+    bool leave_children;     /* exit with the direct child, even if others still record */
+    uint64_t pool_bytes;     /* of one process; 0: the default */
+    char *const *command;    /* NULL terminated, as for execvp */
+    bool roofline;           /* measure the machine's peak performance before the launch */
     /* Called (if set) when the direct child has exited and others still record. */
     void (*on_waiting)(void *context, unsigned still_recording);
-    void *context;
 } tare__run_options;
 
 typedef struct tare__run_result {
@@ -82,18 +87,9 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
 void tare__run_keep(tare__run_result *result);
 
 typedef struct tare__attach_options {
+    tare__record_options record;
     pid_t pid;
-    const char *output;      /* NULL: named after the process's script */
-    bool overwrite, readable_by_others;
-    uint64_t max_bytes, last_ns; /* as for tare run */
-    uint64_t for_ns;         /* stop after this time; 0: no limit */
-    uint64_t interval_ns;    /* 0: the default */
-    uint32_t samplers_left_out;
-    uint64_t stack_interval_ns; /* as for tare run */
-    bool native_stacks;
-    double carbon_g_per_kwh;
-    tare__run_on_progress *on_progress;
-    void *context;           /* of on_progress */
+    uint64_t for_ns; /* stop after this time; 0: no limit */
 } tare__attach_options;
 
 /* Samples a running process and its children until it ends or SIGINT, SIGTERM or SIGHUP arrives. 0 if the trace was
@@ -112,17 +108,11 @@ void tare__tell_environment(tare__text *fields);
 void tare__run_name(char *const *command, char out[TARE__PATH_BYTES]);
 
 /* Sampling options of the helper; the rest comes with the program's request. */
-typedef struct tare__serve_options {
-    uint64_t interval_ns; /* sampling interval; 0: the default; TARE__RUN_NO_SAMPLES */
-    uint32_t samplers_left_out;
-    double carbon_g_per_kwh;
-} tare__serve_options;
-
 /* The helper of tare_start: serves the process at the other end of this socket until it stops or dies. `trace` is
  * the file that was written; "": none. */
 /* Sends the reason of a failure to the program at the other end. */
 void tare__serve_refuse(int socket, int status, const tare__error *error);
-int tare__serve_process(int socket, const tare__serve_options *options, char trace[TARE__PATH_BYTES],
+int tare__serve_process(int socket, const tare__record_options *options, char trace[TARE__PATH_BYTES],
                         tare__error *error);
 
 typedef struct tare__salvaged {

@@ -135,12 +135,6 @@ typedef struct tare__sampling {
     int64_t oom_machine; /* killed on the whole machine before the start; -1: unknown */
 } tare__sampling;
 
-typedef struct tare__sampling_options {
-    pid_t target;
-    uint64_t interval_ns; /* 0: the default; TARE__RUN_NO_SAMPLES */
-    uint32_t left_out;
-} tare__sampling_options;
-
 typedef struct tare__stack_thread_state tare__stack_thread_state;
 typedef struct tare__stack_options {
     pid_t target;
@@ -322,7 +316,7 @@ void tare__flush_names(tare__collector *collector, tare__text *out);
 /* "4f2a9c1b2d3e on main" for the Git repository that contains `folder`; false: none. */
 bool tare__git_revision(const char *folder, char *out, size_t room);
 /* samples.c */
-void tare__sampling_open(tare__collector *collector, const tare__sampling_options *options);
+void tare__sampling_open(tare__collector *collector, pid_t target, const tare__record_options *options);
 uint64_t tare__sampling_interval_ns(uint64_t asked_ns); /* 0: no samples */
 uint64_t tare__sampling_due_ns(const tare__collector *collector); /* UINT64_MAX: never */
 /* Takes a sample if it is due; `last`: in any case, with everything. True: it did. */

@@ -36,9 +36,15 @@ char *tare__python_path(const char *hook);
 /* The arguments of a running process from the kernel, NULL terminated; returns their number. */
 size_t tare__arguments_of(pid_t pid, char *text, size_t room, char **words, size_t word_room);
 
-/* run.c: shared by run and attach. */
-void tare__run_tell_progress(const tare__collector *collector, tare__run_on_progress *on_progress, void *context,
-                         uint64_t since_ns);
+/* run.c: shared by run, attach and serve. Creates the trace and the session folder; on failure
+ * neither stays. */
+int tare__record_prepare(tare__collector *collector, const tare__record_options *options, uint64_t pool_bytes,
+                         const tare__run_about *about, tare__error *error);
+void tare__record_abandon(tare__collector *collector);
+/* Starts sampling a process. */
+void tare__record_samples(tare__collector *collector, const tare__record_options *options, pid_t pid);
+/* One tick of everything while the process runs. */
+void tare__record_tick(tare__collector *collector, const tare__record_options *options, uint64_t since_ns);
 void tare__run_fill_totals(const tare__collector *collector, tare__run_result *result);
 void tare__run_hand_over(tare__collector *collector, tare__run_result *result); /* the open trace and its name */
 

@@ -276,11 +276,7 @@ static uint64_t memory_limit(const struct statfs *fs)
     return quarter < MEMORY_BYTES ? quarter : MEMORY_BYTES;
 }
 
-static int by_age(const void *one, const void *other)
-{
-    time_t a = ((const tare__leftover *)one)->at, b = ((const tare__leftover *)other)->at;
-    return (a > b) - (a < b);
-}
+TARE__ORDER(by_age, tare__leftover, TARE__RISING(at))
 
 bool tare__leftovers_press(void)
 {

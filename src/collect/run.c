@@ -133,14 +133,16 @@ static void wait_for_tick(running *run)
     reap(run); /* the exit of a child is a signal, too */
 }
 
-void tare__run_tell_progress(const tare__collector *collector, tare__run_on_progress *on_progress, void *context,
-                         uint64_t since_ns)
+void tare__record_tick(tare__collector *collector, const tare__record_options *options, uint64_t since_ns)
 {
-    if (!on_progress || !collector->sampling.set)
+    tare__collector_tick(collector);
+    bool sampled = tare__sampling_tick(collector, false);
+    tare__stacks_tick(collector, sampled);
+    if (!sampled || !options->on_progress || !collector->sampling.set)
         return;
     tare__run_progress progress = {.elapsed_ns = tare__monotonic_ns() - since_ns, .steps = collector->steps,
                            .now = tare__sample_now_of(collector->sampling.set)};
-    on_progress(context, &progress);
+    options->on_progress(options->context, &progress);
 }
 
 /* Until the child, and its descendants that record, have ended. */
@@ -149,18 +151,14 @@ static void attend(running *run)
     bool told = false;
     for (;;) {
         wait_for_tick(run);
-        tare__collector_tick(run->collector);
-        bool sampled = tare__sampling_tick(run->collector, false);
-        tare__stacks_tick(run->collector, sampled);
-        if (sampled)
-            tare__run_tell_progress(run->collector, run->options->on_progress, run->options->context, run->since_ns);
+        tare__record_tick(run->collector, &run->options->record, run->since_ns);
         if (!run->ended)
             continue;
         unsigned still = tare__collector_recording(run->collector);
         if (still == 0 || run->options->leave_children || run->stop_waiting)
             return;
         if (!told && run->options->on_waiting)
-            run->options->on_waiting(run->options->context, still);
+            run->options->on_waiting(run->options->record.context, still);
         told = true;
     }
 }
@@ -227,7 +225,6 @@ void tare__run_hand_over(tare__collector *collector, tare__run_result *result)
     tare__run_keep(result);
 }
 
-
 /* Descriptors for the trace, the session page and socket, signals; a ring and its folder. Checked before anything is
  * created. */
 static int have_descriptors(tare__error *error)
@@ -244,18 +241,21 @@ static int have_descriptors(tare__error *error)
                   : 0;
 }
 
-static int prepare(tare__collector *collector, const tare__run_options *options, tare__error *error)
+void tare__record_abandon(tare__collector *collector)
 {
-    uint64_t pool = options->pool_bytes ? options->pool_bytes : TARE__POOL_BYTES;
-    collector->busy_pool_bytes = options->pool_bytes ? 0 : TARE__BUSY_POOL_BYTES;
-    pool = (pool + TARE__CHUNK_BYTES - 1) & ~(uint64_t)(TARE__CHUNK_BYTES - 1);
-    if (pool < POOL_BYTES_MIN)
-        pool = POOL_BYTES_MIN;
+    tare__writer_abandon(&collector->writer);
+    if (collector->folder.page)
+        tare__folder_remove(&collector->folder);
+}
+
+int tare__record_prepare(tare__collector *collector, const tare__record_options *options, uint64_t pool_bytes,
+                         const tare__run_about *of, tare__error *error)
+{
     char name[TARE__PATH_BYTES];
     if (options->output)
         snprintf(name, sizeof name, "%s", options->output);
     else
-        tare__run_name(options->command, name);
+        tare__run_name(of->command, name);
     collector->writer.max_bytes = options->max_bytes;
     collector->writer.rotates = options->max_bytes || options->last_ns;
     collector->last_ns = options->last_ns;
@@ -265,19 +265,34 @@ static int prepare(tare__collector *collector, const tare__run_options *options,
                                      error);
     if (status)
         return status;
-    status = tare__folder_create(&collector->folder, pool, error);
-    tare__run_about about = {options->command, 0, tare__sampling_interval_ns(options->interval_ns),
-                             options->carbon_g_per_kwh, {{0}, {0}, {0}}};
-    if (options->roofline)
-        tare__sample_roofline(0, &about.peaks);
+    tare__run_about about = *of;
+    about.interval_ns = tare__sampling_interval_ns(options->interval_ns);
+    about.carbon_g_per_kwh = options->carbon_g_per_kwh;
+    status = tare__folder_create(&collector->folder, pool_bytes, error);
     if (status == 0 && (status = tare__collector_head(collector, &about)) != 0)
         status = tare__fail(error, status, "cannot write %s", collector->writer.problem);
-    if (status) {
-        tare__writer_abandon(&collector->writer);
-        if (collector->folder.page)
-            tare__folder_remove(&collector->folder);
-    }
+    if (status)
+        tare__record_abandon(collector);
     return status;
+}
+
+void tare__record_samples(tare__collector *collector, const tare__record_options *options, pid_t pid)
+{
+    tare__sampling_open(collector, pid, options);
+    tare__stacks_open(collector, &(tare__stack_options){pid, options->stack_interval_ns, options->native_stacks});
+}
+
+static int prepare(tare__collector *collector, const tare__run_options *options, tare__error *error)
+{
+    uint64_t pool = options->pool_bytes ? options->pool_bytes : TARE__POOL_BYTES;
+    collector->busy_pool_bytes = options->pool_bytes ? 0 : TARE__BUSY_POOL_BYTES;
+    pool = (pool + TARE__CHUNK_BYTES - 1) & ~(uint64_t)(TARE__CHUNK_BYTES - 1);
+    if (pool < POOL_BYTES_MIN)
+        pool = POOL_BYTES_MIN;
+    tare__run_about about = {.command = options->command};
+    if (options->roofline)
+        tare__sample_roofline(0, &about.peaks);
+    return tare__record_prepare(collector, &options->record, pool, &about, error);
 }
 
 /* Processes forked from one that records that have not recorded yet are not waited for, and their later events are
@@ -329,8 +344,7 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
     run.ignores_stop = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler == SIG_IGN;
     status = hold_signals(&run.signals, error);
     if (status) {
-        tare__writer_abandon(&collector.writer);
-        tare__folder_remove(&collector.folder);
+        tare__record_abandon(&collector);
         tare__collector_free(&collector);
         return status;
     }
@@ -342,16 +356,12 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
             status = tare__fail(error, TARE_E_SYSTEM, "cannot start a process: %s", strerror(-status));
         else
             could_not_launch(&run, result, error);
-        tare__writer_abandon(&collector.writer);
-        tare__folder_remove(&collector.folder);
+        tare__record_abandon(&collector);
     } else {
         if (tare__writer_settle(&collector.writer) == 0)
             tare__folder_named(&collector.folder);
         tare__program_note(&collector, run.child.pid);
-        tare__sampling_options sampling = {run.child.pid, options->interval_ns, options->samplers_left_out};
-        tare__stack_options stacks = {run.child.pid, options->stack_interval_ns, options->native_stacks};
-        tare__sampling_open(&collector, &sampling);
-        tare__stacks_open(&collector, &stacks);
+        tare__record_samples(&collector, &options->record, run.child.pid);
         attend(&run);
         fill_result(&run, result);
         tell_left_behind(&run);

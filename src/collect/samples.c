@@ -196,13 +196,13 @@ static double budget_for(uint64_t interval_ns)
     return budget < BUDGET_MAX ? budget : BUDGET_MAX;
 }
 
-void tare__sampling_open(tare__collector *collector, const tare__sampling_options *options)
+void tare__sampling_open(tare__collector *collector, pid_t target, const tare__record_options *options)
 {
     tare__sampling *sampling = &collector->sampling;
     sampling->interval_ns = tare__sampling_interval_ns(options->interval_ns);
     tare__reserve_take(collector);
-    tare__sample_options wanted = {.root = "", .target = options->target, .self = getpid(),
-                                   .interval_ns = sampling->interval_ns, .left_out = options->left_out,
+    tare__sample_options wanted = {.root = "", .target = target, .self = getpid(),
+                                   .interval_ns = sampling->interval_ns, .left_out = options->samplers_left_out,
                                    .budget = budget_for(sampling->interval_ns)};
     tare__sample_sink sink = {take_series, take_value, sampling};
     sampling->oom_machine = killed_on_machine();

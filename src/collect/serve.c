@@ -41,34 +41,18 @@ void tare__serve_refuse(int socket, int status, const tare__error *error)
 }
 
 static int open_session(tare__collector *collector, const tare__serve_request *request,
-                        const tare__serve_options *options, tare__error *error)
+                        const tare__record_options *settings, tare__error *error)
 {
     static char text[65536];
     char *words[1024];
-    char name[TARE__PATH_BYTES];
+    tare__record_options options = *settings;
+    options.output = request->output[0] ? request->output : NULL;
+    options.max_bytes = request->max_bytes;
+    options.last_ns = request->last_ns;
     tare__arguments_of(request->pid, text, sizeof text, words, TARE__COUNT_OF(words));
-    if (request->output[0])
-        memcpy(name, request->output, sizeof name);
-    else
-        tare__run_name(words, name);
-    collector->writer.max_bytes = request->max_bytes;
-    collector->writer.rotates = request->max_bytes || request->last_ns;
-    collector->last_ns = request->last_ns;
     collector->busy_pool_bytes = TARE__BUSY_POOL_BYTES;
-    int status = tare__collector_open(collector, error);
-    if (status == 0)
-        status = tare__writer_create(&collector->writer, name, false, false, error);
-    if (status)
-        return status;
-    status = tare__folder_create(&collector->folder, TARE__POOL_BYTES, error);
-    if (status == 0)
-        status = tare__collector_head(
-            collector, &(tare__run_about){.command = words, .attached = request->pid,
-                                          .interval_ns = tare__sampling_interval_ns(options->interval_ns),
-                                          .carbon_g_per_kwh = options->carbon_g_per_kwh});
-    if (status)
-        tare__writer_abandon(&collector->writer);
-    return status;
+    return tare__record_prepare(collector, &options, TARE__POOL_BYTES,
+                                &(tare__run_about){.command = words, .attached = request->pid}, error);
 }
 
 static void be_quiet(void)
@@ -103,17 +87,16 @@ static bool attend(tare__collector *collector, int socket, pid_t pid)
 }
 
 /* Sampling starts here: the program already has its response and does not wait for the samplers to open. */
-static bool watch(tare__collector *collector, int socket, pid_t pid, const tare__serve_options *options)
+static bool watch(tare__collector *collector, int socket, pid_t pid, const tare__record_options *options)
 {
-    tare__sampling_options sampling = {pid, options->interval_ns, options->samplers_left_out};
-    tare__sampling_open(collector, &sampling);
+    tare__sampling_open(collector, pid, options);
     bool asked = attend(collector, socket, pid);
     tare__sampling_tick(collector, true);
     collector->oom_killed = !asked && tare__sampling_oom(collector, false);
     return asked;
 }
 
-int tare__serve_process(int socket, const tare__serve_options *options, char trace[TARE__PATH_BYTES],
+int tare__serve_process(int socket, const tare__record_options *options, char trace[TARE__PATH_BYTES],
                         tare__error *error)
 {
     static tare__collector collector;

@@ -98,10 +98,10 @@ static void put_columns(writer *to, const tare__table *table, const void *row, s
 /* Reasons why values of a single row are null, if its columns state them. */
 static void put_reasons(writer *to, const tare__table *table, const void *row)
 {
-    bool told = false;
+    bool reported = false;
     for (size_t i = 0; i < table->n_columns; i++)
-        told |= table->columns[i].absent || table->columns[i].absent_at;
-    if (!told)
+        reported |= table->columns[i].absent || table->columns[i].absent_at;
+    if (!reported)
         return;
     tare__json_key(&to->json, "reasons");
     tare__json_object(&to->json);

@@ -14,21 +14,21 @@ static int analyze(const char *path, const tare_engine_model_options *options, t
 {
     tare__model_shape *shapes = arena ? tare__arena_alloc(arena, (options->n_inputs + 1) * sizeof *shapes) : NULL;
     tare__runner_file *values = arena ? tare__arena_alloc(arena, (options->n_inputs + 1) * sizeof *values) : NULL;
-    tare__model_options asked = {.batch = options->batch, .shapes = shapes, .files = values};
+    tare__model_options requested = {.batch = options->batch, .shapes = shapes, .files = values};
     if (!shapes || !values)
         return tare__fail(why, TARE_E_MEMORY, "out of memory");
     for (size_t i = 0; i < options->n_inputs; i++) {
         const tare_engine_input *input = &options->inputs[i];
         if (input->rank)
-            shapes[asked.n_shapes++] =
+            shapes[requested.n_shapes++] =
                 (tare__model_shape){.input = input->name, .rank = input->rank, .dims = input->dims};
         if (!input->n_values || input->n_values > TARE_ENGINE_VALUES_MAX)
             continue;
-        tare__runner_file *to = &values[asked.n_files++];
+        tare__runner_file *to = &values[requested.n_files++];
         *to = (tare__runner_file){.input = input->name, .n_values = input->n_values, .rank = -1};
         memcpy(to->values, input->values, input->n_values * sizeof *to->values);
     }
-    return tare__model_analyze(path, &asked, report, why);
+    return tare__model_analyze(path, &requested, report, why);
 }
 
 int tare_engine_model_json(const char *path, const tare_engine_model_options *options, tare_engine_write *write,

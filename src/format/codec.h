@@ -79,6 +79,12 @@ int tare__columns_put_scattered(tare__squeezer *squeezer, const tare__column *co
  * bytes until the next call. 0, TARE_E_INPUT or TARE_E_MEMORY. */
 int tare__columns_get(tare__squeezer *squeezer, tare__reader *reader, tare__column *columns, size_t n,
                       size_t limit);
+/* The same, with a reader on each column; and whether each was read to its end. */
+int tare__columns_open(tare__squeezer *squeezer, tare__reader *reader, tare__reader *readers, size_t n, size_t limit);
+bool tare__columns_done(const tare__reader *readers, size_t n);
+/* Appends a block of columns only: column i is from starts[i] to ends[i]. */
+int tare__columns_seal(tare__squeezer *squeezer, tare__block_header *header, uint8_t *const *starts,
+                       uint8_t *const *ends, size_t n, tare__text *out);
 /* Memory to build columns in, valid until the next call; NULL: out of memory. */
 uint8_t *tare__squeezer_room(tare__squeezer *squeezer, size_t bytes);
 

@@ -219,3 +219,30 @@ int tare__columns_get(tare__squeezer *squeezer, tare__reader *reader, tare__colu
     }
     return 0;
 }
+
+int tare__columns_open(tare__squeezer *squeezer, tare__reader *reader, tare__reader *readers, size_t n, size_t limit)
+{
+    tare__column columns[COLUMNS_MAX];
+    int status = tare__columns_get(squeezer, reader, columns, n, limit);
+    for (size_t i = 0; i < n && !status; i++)
+        readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
+    return status;
+}
+
+bool tare__columns_done(const tare__reader *readers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (readers[i].failed || readers[i].at != readers[i].end)
+            return false;
+    return true;
+}
+
+int tare__columns_seal(tare__squeezer *squeezer, tare__block_header *header, uint8_t *const *starts,
+                       uint8_t *const *ends, size_t n, tare__text *out)
+{
+    tare__column columns[COLUMNS_MAX];
+    for (size_t i = 0; i < n && i < COLUMNS_MAX; i++)
+        columns[i] = (tare__column){.data = starts[i], .bytes = (size_t)(ends[i] - starts[i])};
+    size_t at = tare__block_begin(out);
+    return tare__block_end(out, at, header, tare__columns_put(squeezer, columns, n, out));
+}

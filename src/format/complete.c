@@ -43,7 +43,7 @@ int tare__complete_seal(const tare__complete_span *spans, uint32_t n, tare__sque
     if (n > TARE__EVENTS_MAX)
         return TARE_E_USAGE;
     size_t each = (size_t)n * TARE__VARINT_BYTES;
-    uint8_t *room = tare__squeezer_room(squeezer, each * COLUMNS), *ends[COLUMNS];
+    uint8_t *room = tare__squeezer_room(squeezer, each * COLUMNS), *starts[COLUMNS], *ends[COLUMNS];
     if (!room)
         return TARE_E_MEMORY;
     header->kind = TARE__BLOCK_COMPLETE;
@@ -56,13 +56,9 @@ int tare__complete_seal(const tare__complete_span *spans, uint32_t n, tare__sque
         header->last_ticks = later(header->last_ticks, later(spans[i].start, spans[i].end));
     }
     for (unsigned i = 0; i < COLUMNS; i++)
-        ends[i] = room + i * each;
+        starts[i] = ends[i] = room + i * each;
     fill_columns(spans, n, header->first_ticks, ends);
-    tare__column columns[COLUMNS];
-    for (unsigned i = 0; i < COLUMNS; i++)
-        columns[i] = (tare__column){.data = room + i * each, .bytes = (size_t)(ends[i] - (room + i * each))};
-    size_t at = tare__block_begin(out);
-    return tare__block_end(out, at, header, tare__columns_put(squeezer, columns, COLUMNS, out));
+    return tare__columns_seal(squeezer, header, starts, ends, COLUMNS, out);
 }
 
 static uint64_t apart(tare__reader *reader, uint64_t before)
@@ -86,17 +82,14 @@ static bool read_span(tare__reader *readers, const tare__complete_span *before, 
 int tare__complete_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                         tare__complete_span *spans)
 {
-    tare__column columns[COLUMNS];
     tare__reader reader = {payload, payload + header->payload_bytes, false}, readers[COLUMNS];
     if (header->kind != TARE__BLOCK_COMPLETE || header->flags || header->count > TARE__EVENTS_MAX ||
         header->spans != header->count)
         return TARE_E_INPUT;
-    int status = tare__columns_get(squeezer, &reader, columns, COLUMNS,
-                                   (size_t)TARE__EVENTS_MAX * TARE__VARINT_BYTES);
+    int status = tare__columns_open(squeezer, &reader, readers, COLUMNS,
+                                    (size_t)TARE__EVENTS_MAX * TARE__VARINT_BYTES);
     if (status)
         return status;
-    for (unsigned i = 0; i < COLUMNS; i++)
-        readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
     tare__complete_span before = {.start = header->first_ticks};
     for (uint32_t i = 0; i < header->count; i++) {
         tare__complete_span *span = &spans[i];
@@ -105,8 +98,5 @@ int tare__complete_read(const tare__block_header *header, const uint8_t *payload
             return TARE_E_INPUT;
         before = *span;
     }
-    for (unsigned i = 0; i < COLUMNS; i++)
-        if (readers[i].failed || readers[i].at != readers[i].end)
-            return TARE_E_INPUT;
-    return 0;
+    return tare__columns_done(readers, COLUMNS) ? 0 : TARE_E_INPUT;
 }

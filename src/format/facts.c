@@ -28,7 +28,7 @@ int tare__facts_seal(const tare__fact *facts, uint32_t n, tare__squeezer *squeez
     if (n > TARE__FACTS_MAX)
         return TARE_E_USAGE;
     size_t each = (size_t)n * TARE__VARINT_BYTES;
-    uint8_t *room = tare__squeezer_room(squeezer, each * COLUMNS), *ends[COLUMNS];
+    uint8_t *room = tare__squeezer_room(squeezer, each * COLUMNS), *starts[COLUMNS], *ends[COLUMNS];
     if (!room)
         return TARE_E_MEMORY;
     header->kind = TARE__BLOCK_FACTS;
@@ -40,13 +40,9 @@ int tare__facts_seal(const tare__fact *facts, uint32_t n, tare__squeezer *squeez
         header->last_ticks = facts[i].ticks > header->last_ticks ? facts[i].ticks : header->last_ticks;
     }
     for (unsigned i = 0; i < COLUMNS; i++)
-        ends[i] = room + i * each;
+        starts[i] = ends[i] = room + i * each;
     fill_columns(facts, n, header->first_ticks, ends);
-    tare__column columns[COLUMNS];
-    for (unsigned i = 0; i < COLUMNS; i++)
-        columns[i] = (tare__column){.data = room + i * each, .bytes = (size_t)(ends[i] - (room + i * each))};
-    size_t at = tare__block_begin(out);
-    return tare__block_end(out, at, header, tare__columns_put(squeezer, columns, COLUMNS, out));
+    return tare__columns_seal(squeezer, header, starts, ends, COLUMNS, out);
 }
 
 static bool read_fact(tare__reader *readers, const tare__block_header *header, tare__fact *fact)
@@ -73,22 +69,16 @@ static bool read_fact(tare__reader *readers, const tare__block_header *header, t
 int tare__facts_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                      tare__fact *facts)
 {
-    tare__column columns[COLUMNS];
     tare__reader reader = {payload, payload + header->payload_bytes, false}, readers[COLUMNS];
     if (header->kind != TARE__BLOCK_FACTS || header->flags || header->count > TARE__FACTS_MAX ||
         header->last_ticks < header->first_ticks)
         return TARE_E_INPUT;
-    int status = tare__columns_get(squeezer, &reader, columns, COLUMNS,
-                                   (size_t)TARE__FACTS_MAX * TARE__VARINT_BYTES);
+    int status = tare__columns_open(squeezer, &reader, readers, COLUMNS,
+                                    (size_t)TARE__FACTS_MAX * TARE__VARINT_BYTES);
     if (status)
         return status;
-    for (unsigned i = 0; i < COLUMNS; i++)
-        readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
     for (uint32_t i = 0; i < header->count; i++)
         if (!read_fact(readers, header, &facts[i]))
             return TARE_E_INPUT;
-    for (unsigned i = 0; i < COLUMNS; i++)
-        if (readers[i].failed || readers[i].at != readers[i].end)
-            return TARE_E_INPUT;
-    return 0;
+    return tare__columns_done(readers, COLUMNS) ? 0 : TARE_E_INPUT;
 }

@@ -6,20 +6,6 @@
 #include "format.h"
 #include "tare.h"
 
-static void start_readers(tare__reader *readers, const tare__column *columns, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
-}
-
-static bool all_read(const tare__reader *readers, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (readers[i].failed || readers[i].at != readers[i].end)
-            return false;
-    return true;
-}
-
 /* ---- names ---------------------------------------------------------------------------------------- */
 #define NAMES_MAX 4096u              /* in a block */
 #define NAMES_BYTES_MAX (1u << 20)   /* of texts and of files in it */
@@ -64,12 +50,8 @@ static int seal_some_names(const tare__file_name *names, uint32_t n, size_t text
     memcpy(ends, starts, sizeof ends);
     for (uint32_t i = 0; i < n; i++)
         fill_name(&names[i], i ? names[i - 1].id : 0, ends);
-    tare__column columns[NAME_COLUMNS];
-    for (unsigned i = 0; i < NAME_COLUMNS; i++)
-        columns[i] = (tare__column){.data = starts[i], .bytes = (size_t)(ends[i] - starts[i])};
     tare__block_header header = {.kind = TARE__BLOCK_NAMES, .count = n};
-    size_t at = tare__block_begin(out);
-    return tare__block_end(out, at, &header, tare__columns_put(squeezer, columns, NAME_COLUMNS, out));
+    return tare__columns_seal(squeezer, &header, starts, ends, NAME_COLUMNS, out);
 }
 
 int tare__names_seal(const tare__file_name *names, uint32_t n, tare__squeezer *squeezer, tare__text *out)
@@ -118,33 +100,33 @@ static bool read_name(tare__reader *readers, uint32_t before, tare__file_name *n
 }
 
 /* Only checks if there is no sink. */
-static bool read_names(const tare__column *columns, uint32_t n, tare__name_sink *sink, void *context)
+static bool read_names(const tare__reader *from, uint32_t n, tare__name_sink *sink, void *context)
 {
     tare__reader readers[NAME_COLUMNS];
     tare__file_name name = {.id = 0};
-    start_readers(readers, columns, NAME_COLUMNS);
+    memcpy(readers, from, sizeof readers);
     for (uint32_t i = 0; i < n; i++) {
         if (!read_name(readers, name.id, &name))
             return false;
         if (sink)
             sink(context, &name);
     }
-    return all_read(readers, NAME_COLUMNS);
+    return tare__columns_done(readers, NAME_COLUMNS);
 }
 
 int tare__names_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                      tare__name_sink *sink, void *context)
 {
-    tare__column columns[NAME_COLUMNS];
+    tare__reader readers[NAME_COLUMNS];
     tare__reader reader = {payload, payload + header->payload_bytes, false};
     if (header->kind != TARE__BLOCK_NAMES || header->flags)
         return TARE_E_INPUT;
-    int status = tare__columns_get(squeezer, &reader, columns, NAME_COLUMNS, NAMES_BYTES_MAX);
+    int status = tare__columns_open(squeezer, &reader, readers, NAME_COLUMNS, NAMES_BYTES_MAX);
     if (status)
         return status;
-    if (!read_names(columns, header->count, NULL, NULL))
+    if (!read_names(readers, header->count, NULL, NULL))
         return TARE_E_INPUT;
-    read_names(columns, header->count, sink, context);
+    read_names(readers, header->count, sink, context);
     return 0;
 }
 
@@ -263,35 +245,35 @@ static bool read_aggregate(tare__reader *readers, tare__aggregate *aggregate, ui
     return read_buckets(&readers[CELL_BUCKETS], buckets);
 }
 
-static bool read_aggregates(const tare__column *columns, uint32_t n, tare__aggregate_sink *sink,
+static bool read_aggregates(const tare__reader *from, uint32_t n, tare__aggregate_sink *sink,
                             void *context)
 {
     tare__reader readers[CELL_COLUMNS];
     uint32_t buckets[TARE__CELL_BUCKETS];
     tare__aggregate aggregate;
-    start_readers(readers, columns, CELL_COLUMNS);
+    memcpy(readers, from, sizeof readers);
     for (uint32_t i = 0; i < n; i++) {
         if (!read_aggregate(readers, &aggregate, buckets))
             return false;
         if (sink)
             sink(context, &aggregate);
     }
-    return all_read(readers, CELL_COLUMNS);
+    return tare__columns_done(readers, CELL_COLUMNS);
 }
 
 int tare__aggregates_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                           tare__aggregate_sink *sink, void *context)
 {
-    tare__column columns[CELL_COLUMNS];
+    tare__reader readers[CELL_COLUMNS];
     tare__reader reader = {payload, payload + header->payload_bytes, false};
     if (header->kind != TARE__BLOCK_AGGREGATES || header->flags || header->count > TARE__EVENTS_MAX)
         return TARE_E_INPUT;
-    int status = tare__columns_get(squeezer, &reader, columns, CELL_COLUMNS, TARE__COLUMNS_BYTES_MAX);
+    int status = tare__columns_open(squeezer, &reader, readers, CELL_COLUMNS, TARE__COLUMNS_BYTES_MAX);
     if (status)
         return status;
-    if (!read_aggregates(columns, header->count, NULL, NULL))
+    if (!read_aggregates(readers, header->count, NULL, NULL))
         return TARE_E_INPUT;
-    read_aggregates(columns, header->count, sink, context);
+    read_aggregates(readers, header->count, sink, context);
     return 0;
 }
 

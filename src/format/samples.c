@@ -201,17 +201,13 @@ int tare__samples_seal(tare__samples *samples, tare__squeezer *squeezer, tare__t
         starts[i] = ends[i] = room;
     sort_used(samples);
     fill_columns(samples, n_ticks, ends);
-    tare__column columns[COLUMNS];
-    for (unsigned i = 0; i < COLUMNS; i++)
-        columns[i] = (tare__column){.data = starts[i], .bytes = (size_t)(ends[i] - starts[i])};
     tare__block_header header = {
         .kind = TARE__BLOCK_SAMPLES,
         .count = samples->n_entries,
         .first_ticks = samples->ticks[0],
         .last_ticks = samples->ticks[n_ticks - 1],
     };
-    size_t at = tare__block_begin(out);
-    int status = tare__block_end(out, at, &header, tare__columns_put(squeezer, columns, COLUMNS, out));
+    int status = tare__columns_seal(squeezer, &header, starts, ends, COLUMNS, out);
     if (!status)
         start_anew(samples);
     return status;
@@ -281,23 +277,16 @@ static void decode_values(tare__reader *readers, int64_t *values)
     }
 }
 
-static void start_readers(tare__reader *readers, const tare__column *columns)
-{
-    for (unsigned i = 0; i < COLUMNS; i++)
-        readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
-}
-
 int tare__samples_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                        tare__samples_sink *sink, void *context)
 {
-    tare__column columns[COLUMNS];
-    tare__reader reader = {payload, payload + header->payload_bytes, false}, readers[COLUMNS];
+    tare__reader reader = {payload, payload + header->payload_bytes, false}, from[COLUMNS], readers[COLUMNS];
     uint32_t n_ticks;
     if (header->kind != TARE__BLOCK_SAMPLES || header->flags || !header->count ||
         header->count > TARE__SAMPLES_VALUES_MAX)
         return TARE_E_INPUT;
-    int status = tare__columns_get(squeezer, &reader, columns, COLUMNS,
-                                   (size_t)TARE__SAMPLES_VALUES_MAX * TARE__VARINT_BYTES);
+    int status = tare__columns_open(squeezer, &reader, from, COLUMNS,
+                                    (size_t)TARE__SAMPLES_VALUES_MAX * TARE__VARINT_BYTES);
     if (status)
         return status;
     uint64_t *ticks = (uint64_t *)(void *)tare__squeezer_room(
@@ -305,15 +294,15 @@ int tare__samples_read(const tare__block_header *header, const uint8_t *payload,
     if (!ticks)
         return TARE_E_MEMORY;
     int64_t *values = (int64_t *)(void *)(ticks + TARE__SAMPLES_TICKS_MAX);
-    start_readers(readers, columns);
+    memcpy(readers, from, sizeof readers);
     if (!read_ticks(&readers[TICKS], header, ticks, &n_ticks) ||
         !runs_are_good(readers, n_ticks, header->count))
         return TARE_E_INPUT;
-    start_readers(readers, columns);
+    memcpy(readers, from, sizeof readers);
     decode_values(readers, values);
     if (readers[VALUES].failed || readers[VALUES].at != readers[VALUES].end)
         return TARE_E_INPUT;
-    start_readers(readers, columns);
+    memcpy(readers, from, sizeof readers);
     for (run run = {0}; next_run(readers, &run); values += run.count)
         sink(context, (uint32_t)run.series, ticks + run.first, values, (uint32_t)run.count);
     return 0;

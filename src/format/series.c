@@ -69,12 +69,8 @@ static int seal_some(const tare__series *series, uint32_t n, const size_t bytes[
     memcpy(ends, starts, sizeof ends);
     for (uint32_t i = 0; i < n; i++)
         fill_series(&series[i], i ? &series[i - 1] : &none, ends);
-    tare__column columns[COLUMNS];
-    for (unsigned i = 0; i < COLUMNS; i++)
-        columns[i] = (tare__column){.data = starts[i], .bytes = (size_t)(ends[i] - starts[i])};
     tare__block_header header = {.kind = TARE__BLOCK_SERIES, .count = n};
-    size_t at = tare__block_begin(out);
-    return tare__block_end(out, at, &header, tare__columns_put(squeezer, columns, COLUMNS, out));
+    return tare__columns_seal(squeezer, &header, starts, ends, COLUMNS, out);
 }
 
 /* Whether its texts still fit into the block; if so, counts them. */
@@ -136,36 +132,32 @@ static bool read_series(tare__reader *readers, tare__series *series)
 }
 
 /* Only checks if there is no sink. */
-static bool read_all(const tare__column *columns, uint32_t n, tare__series_sink *sink, void *context)
+static bool read_all(const tare__reader *from, uint32_t n, tare__series_sink *sink, void *context)
 {
     tare__reader readers[COLUMNS];
     tare__series series = {0};
-    for (unsigned i = 0; i < COLUMNS; i++)
-        readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
+    memcpy(readers, from, sizeof readers);
     for (uint32_t i = 0; i < n; i++) {
         if (!read_series(readers, &series))
             return false;
         if (sink)
             sink(context, &series);
     }
-    for (unsigned i = 0; i < COLUMNS; i++)
-        if (readers[i].failed || readers[i].at != readers[i].end)
-            return false;
-    return true;
+    return tare__columns_done(readers, COLUMNS);
 }
 
 int tare__series_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                       tare__series_sink *sink, void *context)
 {
-    tare__column columns[COLUMNS];
+    tare__reader readers[COLUMNS];
     tare__reader reader = {payload, payload + header->payload_bytes, false};
     if (header->kind != TARE__BLOCK_SERIES || header->flags || header->count > TEXTS_BYTES_MAX)
         return TARE_E_INPUT;
-    int status = tare__columns_get(squeezer, &reader, columns, COLUMNS, TEXTS_BYTES_MAX);
+    int status = tare__columns_open(squeezer, &reader, readers, COLUMNS, TEXTS_BYTES_MAX);
     if (status)
         return status;
-    if (!read_all(columns, header->count, NULL, NULL))
+    if (!read_all(readers, header->count, NULL, NULL))
         return TARE_E_INPUT;
-    read_all(columns, header->count, sink, context);
+    read_all(readers, header->count, sink, context);
     return 0;
 }

@@ -191,7 +191,6 @@ static bool read_all(tare__reader *readers, const tare__block_header *header, ui
 int tare__stack_samples_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                              tare__stack_sample *samples, uint32_t *n)
 {
-    tare__column columns[COLUMNS];
     tare__reader reader = {payload, payload + header->payload_bytes, false}, readers[COLUMNS];
     *n = 0;
     if (header->kind != TARE__BLOCK_STACK_SAMPLES || header->flags || !header->count ||
@@ -200,21 +199,16 @@ int tare__stack_samples_read(const tare__block_header *header, const uint8_t *pa
     uint64_t rate = tare__read_varint(&reader);
     if (reader.failed || rate >= RATE_MAX)
         return TARE_E_INPUT;
-    int status = tare__columns_get(squeezer, &reader, columns, COLUMNS,
-                                   (size_t)TARE__STACK_SAMPLES_MAX * TARE__VARINT_BYTES);
+    int status = tare__columns_open(squeezer, &reader, readers, COLUMNS,
+                                    (size_t)TARE__STACK_SAMPLES_MAX * TARE__VARINT_BYTES);
     if (status)
         return status;
     uint16_t *last = (uint16_t *)(void *)tare__squeezer_room(squeezer, sizeof(last_of));
     if (!last)
         return TARE_E_MEMORY;
     memset(last, 0, sizeof(last_of));
-    for (unsigned i = 0; i < COLUMNS; i++)
-        readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
-    if (!read_all(readers, header, rate, last, samples))
+    if (!read_all(readers, header, rate, last, samples) || !tare__columns_done(readers, COLUMNS))
         return TARE_E_INPUT;
-    for (unsigned i = 0; i < COLUMNS; i++)
-        if (readers[i].failed || readers[i].at != readers[i].end)
-            return TARE_E_INPUT;
     *n = header->count;
     return 0;
 }

@@ -220,33 +220,29 @@ static bool read_threads(tare__reader *readers, const range *range, const tare__
 }
 
 /* Only checks if there is no sink. */
-static bool read_all(const tare__column *columns, const range *ranges, const tare__stacks_sink *sink)
+static bool read_all(const tare__reader *from, const range *ranges, const tare__stacks_sink *sink)
 {
     tare__reader readers[COLUMNS];
-    for (unsigned i = 0; i < COLUMNS; i++)
-        readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
+    memcpy(readers, from, sizeof readers);
     if (!read_functions(readers, &ranges[RANGE_FUNCTIONS], sink) ||
         !read_stacks(readers, &ranges[RANGE_STACKS], sink) || !read_threads(readers, &ranges[RANGE_THREADS], sink))
         return false;
-    for (unsigned i = 0; i < COLUMNS; i++)
-        if (readers[i].failed || readers[i].at != readers[i].end)
-            return false;
-    return true;
+    return tare__columns_done(readers, COLUMNS);
 }
 
 int tare__stacks_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                       const tare__stacks_sink *sink)
 {
-    tare__column columns[COLUMNS];
+    tare__reader readers[COLUMNS];
     range ranges[RANGES];
     tare__reader reader = {payload, payload + header->payload_bytes, false};
     if (header->kind != TARE__BLOCK_STACKS || header->flags || !read_ranges(&reader, header->count, ranges))
         return TARE_E_INPUT;
-    int status = tare__columns_get(squeezer, &reader, columns, COLUMNS, TARE__STACK_COLUMN_MAX);
+    int status = tare__columns_open(squeezer, &reader, readers, COLUMNS, TARE__STACK_COLUMN_MAX);
     if (status)
         return status;
-    if (!read_all(columns, ranges, NULL))
+    if (!read_all(readers, ranges, NULL))
         return TARE_E_INPUT;
-    read_all(columns, ranges, sink);
+    read_all(readers, ranges, sink);
     return 0;
 }

@@ -181,13 +181,7 @@ typedef struct native_frame {
     uint64_t offset;
 } native_frame;
 
-static int by_offset(const void *a, const void *b)
-{
-    const native_frame *one = a, *other = b;
-    if (one->object != other->object)
-        return one->object < other->object ? -1 : 1;
-    return one->offset < other->offset ? -1 : one->offset > other->offset;
-}
+TARE__ORDER(by_offset, native_frame, TARE__RISING(object) TARE__RISING(offset))
 
 /* Sorted, each once. */
 static uint32_t list_native(const tare__stacks *stacks, native_frame *list)

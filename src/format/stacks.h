@@ -17,7 +17,7 @@ typedef enum tare__frame_kind {
     TARE__FRAME_PYTHON = 1,
     TARE__FRAME_NATIVE = 2, /* file: the object; name: its build id in hex until it is symbolized */
     TARE__FRAME_KERNEL = 3,
-    TARE__FRAME_NOTE = 4    /* not code: "garbage collection", "(frames left out)" */
+    TARE__FRAME_NOTE = 4    /* not code: "garbage collection", "(frames omitted)" */
 } tare__frame_kind;
 
 /* What a thread was doing when it was sampled. */

@@ -2,6 +2,7 @@
  * Owned by the calling thread.
  * Must not know how symbols are found. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "stacks.h"
 #include "tare.h"
@@ -45,18 +46,14 @@ int tare__stack_symbols_seal(const tare__stack_symbol *rows, uint32_t n, tare__s
         frames += rows[i].n < TARE__SYMBOL_DEPTH_MAX ? rows[i].n : TARE__SYMBOL_DEPTH_MAX;
     for (unsigned i = 0; i < COLUMNS; i++)
         total += bytes[i] = (i < FUNCTION ? (size_t)n : frames) * TARE__VARINT_BYTES;
-    uint8_t *room = tare__squeezer_room(squeezer, total), *ends[COLUMNS];
-    tare__column columns[COLUMNS];
+    uint8_t *room = tare__squeezer_room(squeezer, total), *starts[COLUMNS], *ends[COLUMNS];
     if (!room)
         return TARE_E_MEMORY;
     for (unsigned i = 0; i < COLUMNS; room += bytes[i++])
-        columns[i].data = ends[i] = room;
+        starts[i] = ends[i] = room;
     fill(rows, n, ends);
-    for (unsigned i = 0; i < COLUMNS; i++)
-        columns[i].bytes = (size_t)(ends[i] - columns[i].data);
     tare__block_header header = {.kind = TARE__BLOCK_SYMBOLS, .count = n};
-    size_t at = tare__block_begin(out);
-    return tare__block_end(out, at, &header, tare__columns_put(squeezer, columns, COLUMNS, out));
+    return tare__columns_seal(squeezer, &header, starts, ends, COLUMNS, out);
 }
 
 /* ---- decoding ---------------------------------------------------------------------------------------------- */
@@ -89,38 +86,34 @@ static bool read_row(tare__reader *readers, tare__stack_symbol *row, uint32_t *f
 }
 
 /* Only checks if there is no sink. */
-static bool read_rows(const tare__column *columns, uint32_t n, tare__stack_symbols_sink *sink, void *context)
+static bool read_rows(const tare__reader *from, uint32_t n, tare__stack_symbols_sink *sink, void *context)
 {
     tare__reader readers[COLUMNS];
     tare__stack_symbol_frame frames[TARE__SYMBOL_DEPTH_MAX];
     tare__stack_symbol row = {0};
     uint32_t function = 0;
-    for (unsigned i = 0; i < COLUMNS; i++)
-        readers[i] = (tare__reader){columns[i].data, columns[i].data + columns[i].bytes, false};
+    memcpy(readers, from, sizeof readers);
     for (uint32_t i = 0; i < n; i++) {
         if (!read_row(readers, &row, &function, frames))
             return false;
         if (sink)
             sink(context, &row);
     }
-    for (unsigned i = 0; i < COLUMNS; i++)
-        if (readers[i].failed || readers[i].at != readers[i].end)
-            return false;
-    return true;
+    return tare__columns_done(readers, COLUMNS);
 }
 
 int tare__stack_symbols_read(const tare__block_header *header, const uint8_t *payload, tare__squeezer *squeezer,
                        tare__stack_symbols_sink *sink, void *context)
 {
-    tare__column columns[COLUMNS];
+    tare__reader readers[COLUMNS];
     tare__reader reader = {payload, payload + header->payload_bytes, false};
     if (header->kind != TARE__BLOCK_SYMBOLS || header->flags)
         return TARE_E_INPUT;
-    int status = tare__columns_get(squeezer, &reader, columns, COLUMNS, COLUMN_MAX);
+    int status = tare__columns_open(squeezer, &reader, readers, COLUMNS, COLUMN_MAX);
     if (status)
         return status;
-    if (!read_rows(columns, header->count, NULL, NULL))
+    if (!read_rows(readers, header->count, NULL, NULL))
         return TARE_E_INPUT;
-    read_rows(columns, header->count, sink, context);
+    read_rows(readers, header->count, sink, context);
     return 0;
 }

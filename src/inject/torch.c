@@ -73,10 +73,10 @@ TARE_API int tare_inject_torch(void)
     get_stubs *get = (get_stubs *)symbol_of("_ZN5torch8profiler4impl8ittStubsEv");
     set_stubs *set =
         (set_stubs *)symbol_of("_ZN5torch8profiler4impl18registerITTMethodsEPNS1_13ProfilerStubsE");
-    const stubs *theirs = get && set ? get() : NULL;
-    if (!theirs || !theirs->functions)
+    const stubs *foreign = get && set ? get() : NULL;
+    if (!foreign || !foreign->functions)
         return TARE_E_SYSTEM;
-    memcpy(table, theirs->functions - BEFORE, sizeof table);
+    memcpy(table, foreign->functions - BEFORE, sizeof table);
     table[BEFORE + MARK] = (void *)mark;
     table[BEFORE + RANGE_PUSH] = (void *)range_push;
     table[BEFORE + RANGE_POP] = (void *)range_pop;

@@ -74,7 +74,7 @@ struct tare__model_fill;
 int tare__ort_generate(tare__ort_tensor *tensor, const struct tare__model_fill *fill, uint64_t seed, tare__arena *arena,
                        tare__error *error);
 /* An input of a report with its values: generated, given, or from a file; `asked`: samples of a batch, 0: unchanged. */
-int tare__input_make(const struct tare__model_report *report, size_t at, int64_t asked, uint64_t seed,
+int tare__input_make(const struct tare__model_report *report, size_t at, int64_t requested, uint64_t seed,
                      tare__arena *arena, tare__ort_tensor *tensor, tare__error *error);
 /* Fills it from a file; its shape comes from an .npy, and must be set for any other. With `batch` above 0 the
  * samples of the file are repeated or truncated to that number. 0, TARE_E_INPUT, TARE_E_MEMORY. */

@@ -109,11 +109,11 @@ static bool find_by_python(tare__text *path)
     return first_line(command, folder, sizeof folder) && find_in(folder, path);
 }
 
-int tare__runner_find(const char *asked, tare__text *path, tare__error *error)
+int tare__runner_find(const char *requested, tare__text *path, tare__error *error)
 {
     const char *named = getenv("TARE_ONNXRUNTIME"), *active = getenv("VIRTUAL_ENV");
-    if (asked)
-        return find_named(asked, "--runtime", path, error);
+    if (requested)
+        return find_named(requested, "--runtime", path, error);
     if (named && *named)
         return find_named(named, "TARE_ONNXRUNTIME", path, error);
     bool found = active && active[0] == '/' &&

@@ -35,8 +35,8 @@ const char *tare__measuring_text(tare__measuring *measuring, const char *text);
 
 /* Inputs of one configuration in a separate arena. 0; TARE_E_USAGE: this batch, or values of an input, are not
  * possible, with a message; else the error of a file. *batch becomes the samples per run; 0: unknown. */
-int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,
-                      tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error);
+int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t requested,
+                      tare__arena *arena, tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error);
 
 /* Copies the values of a board to the result. */
 int tare__result_fill(tare__runner_result *result, const tare__board *board, const tare__child_seen *seen,

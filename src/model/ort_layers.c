@@ -269,11 +269,7 @@ static bool has_memory(const tare__runner_layer *layer)
     return layer->name && layer->op && layer->provider && layer->samples_ns;
 }
 
-static int longest_first(const void *a, const void *b)
-{
-    const tare__runner_layer *of_a = a, *of_b = b;
-    return (of_a->time_ns < of_b->time_ns) - (of_a->time_ns > of_b->time_ns);
-}
+TARE__ORDER(longest_first, tare__runner_layer, TARE__FALLING(time_ns))
 
 /* The layer of the file for each node. False: out of memory. */
 static bool find_layers(const tare__model_report *report, const tare__profile *profile, const tare__model_layer **found)
@@ -362,11 +358,7 @@ typedef struct tally {
     double ns;
 } tally;
 
-static int most_first(const void *a, const void *b)
-{
-    const tally *of_a = a, *of_b = b;
-    return (of_a->ns < of_b->ns) - (of_a->ns > of_b->ns);
-}
+TARE__ORDER(most_first, tally, TARE__FALLING(ns))
 
 /* Numeric types used for computation, by their time; shapes and indices are excluded. */
 void tare__executed_of(tare__measuring *measuring, const tare__profile *profile, tare__runner_result *result)

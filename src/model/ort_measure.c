@@ -137,16 +137,16 @@ typedef struct prepared {
     tare__job job;
 } prepared;
 
-static int prepare(tare__measuring *measuring, const tare__runner_result *result, int64_t asked, const char *model,
+static int prepare(tare__measuring *measuring, const tare__runner_result *result, int64_t requested, const char *model,
                    prepared *to, int64_t *batch, tare__error *error)
 {
     tare__ort_tensor *tensors = NULL;
     size_t n = 0;
     *to = (prepared){.arena = tare__arena_new()};
-    int status = to->arena ? reanalyze(measuring, asked, &to->own, error) : tare__no_memory(error);
+    int status = to->arena ? reanalyze(measuring, requested, &to->own, error) : tare__no_memory(error);
     to->report = to->own ? to->own : measuring->report;
     if (!status)
-        status = tare__inputs_make(measuring, to->report, asked, to->arena, &tensors, &n, batch, error);
+        status = tare__inputs_make(measuring, to->report, requested, to->arena, &tensors, &n, batch, error);
     to->job = job_of(measuring, result, model, tensors, n);
     return status;
 }
@@ -223,12 +223,12 @@ static int profile_job(tare__measuring *measuring, tare__job *job, const tare__m
     return status;
 }
 
-static int profile_one(tare__measuring *measuring, int64_t asked, tare__runner_result *result, bool layers)
+static int profile_one(tare__measuring *measuring, int64_t requested, tare__runner_result *result, bool layers)
 {
     prepared run;
     int64_t batch = 0;
     const char *model = result->converted ? measuring->half : measuring->options->model;
-    int status = prepare(measuring, result, asked, model, &run, &batch, measuring->error);
+    int status = prepare(measuring, result, requested, model, &run, &batch, measuring->error);
     if (!status)
         status = profile_job(measuring, &run.job, run.report, result, layers);
     unprepare(&run);
@@ -311,16 +311,16 @@ static int profile_all(tare__measuring *measuring)
     bool any = false;
     for (size_t i = 0; i < measured->n_results; i += of_one) {
         tare__runner_result *first = NULL;
-        int64_t asked = 0;
+        int64_t requested = 0;
         for (size_t k = i; k < i + of_one && !first; k++)
             if (measured->results[k].ran && !measured->results[k].failure) {
                 first = &measured->results[k];
-                asked = options->n_batches ? options->batches[k % options->n_batches] : 0;
+                requested = options->n_batches ? options->batches[k % options->n_batches] : 0;
             }
         if (!first)
             continue;
         tell(measuring, "its layers", measured->n_results);
-        int status = profile_one(measuring, asked, first, !any);
+        int status = profile_one(measuring, requested, first, !any);
         if (status)
             return status;
         if (!any && !measured->n_layers)

@@ -15,13 +15,13 @@ static bool has_batch(const tare__model_tensor *input)
     return input->rank >= 2 || (input->rank == 1 && input->symbols && input->symbols[0]);
 }
 
-static int check_batch(const tare__model_report *report, int64_t asked, tare__error *error)
+static int check_batch(const tare__model_report *report, int64_t requested, tare__error *error)
 {
     const tare__model_tensor *first = NULL;
     for (size_t i = 0; i < report->n_inputs; i++) {
         if (!has_batch(&report->inputs[i]))
             continue;
-        if (report->inputs[i].dims[0] == asked)
+        if (report->inputs[i].dims[0] == requested)
             return 0;
         first = first ? first : &report->inputs[i];
     }
@@ -46,7 +46,7 @@ static int take_shape(const tare__model_tensor *input, tare__ort_tensor *tensor,
     return 0;
 }
 
-int tare__input_make(const tare__model_report *report, size_t at, int64_t asked, uint64_t seed, tare__arena *arena,
+int tare__input_make(const tare__model_report *report, size_t at, int64_t requested, uint64_t seed, tare__arena *arena,
                      tare__ort_tensor *tensor, tare__error *error)
 {
     const tare__model_tensor *input = &report->inputs[at];
@@ -57,7 +57,7 @@ int tare__input_make(const tare__model_report *report, size_t at, int64_t asked,
     if (status)
         return status;
     if (from_file)
-        return tare__ort_read(tensor, fill->what, has_batch(input) ? asked : 0, arena, error);
+        return tare__ort_read(tensor, fill->what, has_batch(input) ? requested : 0, arena, error);
     tensor->ids = fill->kind == TARE__FILL_WHOLE && fill->what && strncmp(fill->what, "ids", 3) == 0;
     int64_t elements = tare__ort_elements(tensor->dims, tensor->rank);
     int64_t n = (int64_t)fill->n_values;
@@ -69,17 +69,17 @@ int tare__input_make(const tare__model_report *report, size_t at, int64_t asked,
     return tare__ort_generate(tensor, fill, seed, arena, error);
 }
 
-int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t asked, tare__arena *arena,
-                      tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error)
+int tare__inputs_make(tare__measuring *measuring, const tare__model_report *report, int64_t requested,
+                      tare__arena *arena, tare__ort_tensor **tensors, size_t *n, int64_t *batch, tare__error *error)
 {
-    int status = asked && !measuring->options->n_files ? check_batch(report, asked, error) : 0;
+    int status = requested && !measuring->options->n_files ? check_batch(report, requested, error) : 0;
     *n = report->n_inputs;
     *tensors = status ? NULL : tare__arena_alloc(arena, (*n + 1) * sizeof **tensors);
     if (!status && !*tensors)
         status = tare__no_memory(error);
     int64_t found = 0;
     for (size_t i = 0; !status && i < *n; i++) {
-        status = tare__input_make(report, i, asked, measuring->options->seed, arena, &(*tensors)[i], error);
+        status = tare__input_make(report, i, requested, measuring->options->seed, arena, &(*tensors)[i], error);
         if (!status && !found && has_batch(&report->inputs[i]))
             found = (*tensors)[i].dims[0];
     }

@@ -96,18 +96,9 @@ static bool add_cost(tare__model_cost *sum, const tare__model_cost *more)
            !__builtin_add_overflow(sum->output_bytes, more->output_bytes, &sum->output_bytes);
 }
 
-static int by_weight(const void *left, const void *right)
-{
-    const tare__model_operator *a = left, *b = right;
-    if (a->cost.macs != b->cost.macs)
-        return a->cost.macs < b->cost.macs ? 1 : -1;
-    if (a->cost.other != b->cost.other)
-        return a->cost.other < b->cost.other ? 1 : -1;
-    if (a->nodes != b->nodes)
-        return a->nodes < b->nodes ? 1 : -1;
-    int order = strcmp(a->op, b->op);
-    return order ? order : strcmp(a->domain, b->domain);
-}
+TARE__ORDER(by_weight, tare__model_operator,
+            TARE__FALLING(cost.macs) TARE__FALLING(cost.other) TARE__FALLING(nodes)
+            TARE__BY_TEXT(op) TARE__BY_TEXT(domain))
 
 /* The row of an operator, by name and domain; a new one if there is none. */
 static tare__model_operator *operator_of(tare__walk *walk, tare__slices *names, tare__model_operator **rows,

@@ -176,9 +176,9 @@ static void put_dots(einsum *sum)
 }
 
 /* Without "->" the output has the letters that occur once, in alphabetical order. */
-static void take_output(einsum *sum, const char *text, size_t length, bool told)
+static void take_output(einsum *sum, const char *text, size_t length, bool reported)
 {
-    if (!told) {
+    if (!reported) {
         put_dots(sum);
         for (int i = 0; i < 52; i++) {
             int label = (i + 26) % 52; /* upper case sorts first */

@@ -37,8 +37,8 @@ static transform read_transform(const tare__step *step)
     transform of = {.onesided = tare__attribute_int(step, "onesided", 0),
                     .inverse = tare__attribute_int(step, "inverse", 0)};
     int64_t axis = tare__attribute_int(step, "axis", is_old(step) ? 1 : -2);
-    bool told = !input(step, 2) || tare__content(input(step, 2), 0, &axis);
-    of.axis = told && is_ranked(x) ? axis_of(axis, x->rank) : UNKNOWN;
+    bool reported = !input(step, 2) || tare__content(input(step, 2), 0, &axis);
+    of.axis = reported && is_ranked(x) ? axis_of(axis, x->rank) : UNKNOWN;
     of.length = of.axis == UNKNOWN ? UNKNOWN : x->dims[of.axis];
     if (of.onesided && of.inverse && of.length > 0 && of.length < INT32_MAX) /* both ends are the same */
         of.length = 2 * (of.length - 1);

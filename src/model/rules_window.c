@@ -142,14 +142,14 @@ static void shape_conv_transpose(tare__step *step)
         return;
     }
     fill(extra, of.n, tare__attribute_ints(step, "output_padding", extra, of.n), 0);
-    int told = tare__attribute_ints(step, "output_shape", wanted, SPATIAL_MAX);
+    int reported = tare__attribute_ints(step, "output_shape", wanted, SPATIAL_MAX);
     int64_t groups = tare__attribute_int(step, "group", 1), each = dim(w, 1);
     dims[0] = dim(x, 0);
     dims[1] = each < 0 || groups < 1 || groups > INT32_MAX || each > INT32_MAX ? UNKNOWN : each * groups;
     for (int i = 0; i < of.n; i++) {
         int64_t length = dim(x, i + 2), reach = of.kernel[i] < 0 ? UNKNOWN : (of.kernel[i] - 1) * of.dilations[i] + 1;
-        if (told >= of.n)
-            dims[i + 2] = wanted[told - of.n + i];
+        if (reported >= of.n)
+            dims[i + 2] = wanted[reported - of.n + i];
         else if (length < 0 || reach < 0 || length > INT32_MAX)
             dims[i + 2] = UNKNOWN;
         else if (of.same)
@@ -260,7 +260,7 @@ static void shape_resize(tare__step *step)
         return;
     int n = tare__attribute_ints(step, "axes", axes, RANK_MAX);
     bool some = n != UNKNOWN && n <= RANK_MAX;
-    bool told = !scales && !sizes && tare__attribute_floats(step, "scales", by, x->rank) >= x->rank;
+    bool reported = !scales && !sizes && tare__attribute_floats(step, "scales", by, x->rank) >= x->rank;
     bool stretched = !tare__attribute_text(step, "keep_aspect_ratio_policy").data ||
                      tare__attribute_is(step, "keep_aspect_ratio_policy", "stretch");
     memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
@@ -271,7 +271,7 @@ static void shape_resize(tare__step *step)
             tare__misfit(step);
             return;
         }
-        if (told)
+        if (reported)
             dims[axis] = scaled(dims[axis], by[i]);
         else if (scales)
             dims[axis] = (size_t)i < scales->n_content ? scaled(dims[axis], scales->content[i]) : UNKNOWN;

@@ -167,7 +167,7 @@ void tare__model_measured_free(tare__model_measured *measured); /* NULL is allow
 /* Finds the library: as requested, TARE_ONNXRUNTIME, the active virtual environment, the wheel of python3, the
  * loader's path. 0 and a path or a name for the loader; TARE_E_INPUT with a message: the requested one does not
  * exist. */
-int tare__runner_find(const char *asked, tare__text *path, tare__error *error);
+int tare__runner_find(const char *requested, tare__text *path, tare__error *error);
 
 /* Whether there is one that can be opened. */
 void tare__runner_doctor(tare__sample_check_sink *sink, void *context);

@@ -13,7 +13,7 @@ static const struct {
 };
 
 /* What a node implies for a dimension of its first input; UNKNOWN: nothing. */
-static int64_t told_by(tare__walk *walk, const tare__onnx_node *node, const tare__onnx_tensor *weight, int rank,
+static int64_t reported_by(tare__walk *walk, const tare__onnx_node *node, const tare__onnx_tensor *weight, int rank,
                        int *at)
 {
     tare__step step = {.walk = walk, .node = node};
@@ -45,13 +45,13 @@ static void take_hint(tare__walk *walk, const tare__onnx_info *info, const tare_
                       const tare__onnx_tensor *weight)
 {
     int at = 0;
-    int64_t told = told_by(walk, node, weight, info->rank, &at);
-    if (told == UNKNOWN)
+    int64_t reported = reported_by(walk, node, weight, info->rank, &at);
+    if (reported == UNKNOWN)
         return;
     if (info->dims[at].symbol.length)
-        tare__walk_symbol(walk, info->dims[at].symbol, told, false);
+        tare__walk_symbol(walk, info->dims[at].symbol, reported, false);
     else if (info->dims[at].value == UNKNOWN)
-        info->dims[at].value = told;
+        info->dims[at].value = reported;
 }
 
 int tare__walk_hints(tare__walk *walk, const tare__onnx_graph *graph, const tare__slices *weights, tare__slices *inputs)

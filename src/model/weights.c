@@ -211,7 +211,7 @@ static void claim(tare__walk *walk, tare__value *value)
 void tare__weights_use(tare__step *step)
 {
     const char *how = uses_of(step);
-    size_t told = strlen(how);
+    size_t reported = strlen(how);
     bool renamed = step->node->domain.length == 0 && tare__slice_is(step->node->op, "Identity");
     for (size_t i = 0; i < step->n_in && !renamed; i++) {
         tare__value *value = step->in[i];
@@ -219,7 +219,7 @@ void tare__weights_use(tare__step *step)
             value = value->source;
         if (!value || !value->tensor)
             continue;
-        tare__role role = role_of(value, i < told ? how[i] : '.', step->node->op);
+        tare__role role = role_of(value, i < reported ? how[i] : '.', step->node->op);
         value->role = role < value->role ? role : value->role;
         if (!value->parameters)
             value->parameters = packed_parameters(step, i, value);
@@ -366,11 +366,7 @@ static bool count_one(tare__model_weights *row, uint64_t elements, uint64_t byte
     return add_to(&row->elements, elements) && add_to(&row->bytes, bytes);
 }
 
-static int by_bytes(const void *left, const void *right)
-{
-    const tare__model_weights *a = left, *b = right;
-    return (a->bytes < b->bytes) - (a->bytes > b->bytes);
-}
+TARE__ORDER(by_bytes, tare__model_weights, TARE__FALLING(bytes))
 
 static bool count_value(tare__walk *walk, const tare__value *value, tare__model_weights *types,
                         tare__model_weights *uses_rows, tare__model_report *report)

@@ -207,7 +207,7 @@ void tare__cgroup_find(const char *root, pid_t target, tare__cgroups *groups)
     for (size_t i = 0; i < TARE__CGROUP_UNIFIED; i++)
         if (groups->of[i].version == 0)
             groups->of[i] = groups->of[TARE__CGROUP_UNIFIED];
-    snprintf(groups->why, sizeof groups->why, "no control group of this process is to be seen here");
+    snprintf(groups->why, sizeof groups->why, "no control group of this process is visible");
 }
 
 /* A zombie has no memory. */

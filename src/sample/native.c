@@ -289,7 +289,7 @@ static size_t unwind(tare__native_process *process, const tare__native_copy *cop
 static uint32_t push_gap(tare__native *native, uint32_t stack)
 {
     if (!native->gap)
-        native->gap = add_function(native, TARE__FRAME_NOTE, "(frames left out)", "");
+        native->gap = add_function(native, TARE__FRAME_NOTE, "(frames omitted)", "");
     return native->gap ? tare__stacks_push(native->stacks, stack, native->gap, 0) : 0;
 }
 

@@ -293,7 +293,7 @@ uint32_t tare__sampler_python_stack(tare__stack_sampler *sampler, sampled_proces
             break; /* counted as refused: what it called would seem to have no caller */
         stack = pushed;
         if (read->cut && i - 1 == TARE__PYTHON_DEPTH_MAX / 4 * 3)
-            stack = tare__sampler_note(sampler, stack, &sampler->left_out, "(frames left out)");
+            stack = tare__sampler_note(sampler, stack, &sampler->left_out, "(frames omitted)");
     }
     if (read->in_gc)
         stack = tare__sampler_collecting(sampler, stack);

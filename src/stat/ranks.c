@@ -1,6 +1,7 @@
 /* ranks: Mann-Whitney's test: does one sample tend to be above the other?
  * Owned by the calling thread; scratch memory is freed before it returns.
  * Must not know what the values measure. */
+#include "base/base.h"
 #include "inner.h"
 
 #include <stdlib.h>
@@ -11,11 +12,7 @@ typedef struct ranked {
     bool of_head;
 } ranked;
 
-static int by_value(const void *left, const void *right)
-{
-    double a = ((const ranked *)left)->value, b = ((const ranked *)right)->value;
-    return (a > b) - (a < b);
-}
+TARE__ORDER(by_value, ranked, TARE__RISING(value))
 
 /* False: a value is NaN. */
 static bool gather(ranked *all, const double *values, size_t n, bool of_head)

@@ -188,11 +188,7 @@ typedef struct tagging {
     size_t n;
 } tagging;
 
-static int by_seq(const void *a, const void *b)
-{
-    int64_t x = ((const struct order *)a)->seq, y = ((const struct order *)b)->seq;
-    return x < y ? -1 : x > y;
-}
+TARE__ORDER(by_seq, struct order, TARE__RISING(seq))
 
 #define RUN_TAGS_MAX 64u
 
@@ -327,7 +323,7 @@ static int find_last(tare__store *store, const char *word, tare__kept_list *list
     int status = tare__store_list(store, &filter, list, error);
     if (!status && list->n == 0) {
         tare__store_list_free(list);
-        return tare__fail(error, TARE_E_USAGE, "there is no run '%.64s': the history has fewer runs", word);
+        return tare__fail(error, TARE_E_USAGE, "no run '%.64s': the history has fewer runs", word);
     }
     return status;
 }
@@ -363,7 +359,7 @@ int tare__store_find(tare__store *store, const char *word, tare__kept_list *list
     if (list->n == 1)
         return 0;
     tare__store_list_free(list);
-    return tare__fail(error, TARE_E_USAGE, "there is no run '%.40s'; `tare history` lists them", word);
+    return tare__fail(error, TARE_E_USAGE, "no run '%.40s'; `tare history` lists them", word);
 }
 
 /* ---- figures ---------------------------------------------------------------------------------------- */

@@ -15,17 +15,8 @@
 #define MERGE_RECORDS (1u << 18) /* of all runs together while they are merged … */
 #define MERGE_LEAST   256u       /* … but at least this many of each */
 
-static int by_order(const void *a, const void *b)
-{
-    const tare__import_record *left = a, *right = b;
-    if (left->place != right->place)
-        return left->place < right->place ? -1 : 1;
-    if (left->start != right->start)
-        return left->start < right->start ? -1 : 1;
-    if (left->duration != right->duration)
-        return left->duration > right->duration ? -1 : 1;
-    return left->order < right->order ? -1 : left->order > right->order;
-}
+TARE__ORDER(by_order, tare__import_record,
+            TARE__RISING(place) TARE__RISING(start) TARE__FALLING(duration) TARE__RISING(order))
 
 int tare__sorter_open(tare__import_sorter *sorter, uint32_t records_max, const char *beside)
 {

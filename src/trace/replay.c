@@ -425,9 +425,9 @@ static int take_block(tare__replay *replay, const tare__trace_block *block)
  * ended is unknown, only that it still existed at its last event. */
 static uint64_t open_until(const tare__trace *trace, const tare__replay_stream *stream)
 {
-    const tare__trace_stream *told = tare__trace_stream_at(trace, stream->id);
-    const tare__trace_process *process = told ? tare__trace_process_at(trace, told->process) : NULL;
-    if (!process || (told->tid != process->pid && told->tid != process->inner_pid))
+    const tare__trace_stream *reported = tare__trace_stream_at(trace, stream->id);
+    const tare__trace_process *process = reported ? tare__trace_process_at(trace, reported->process) : NULL;
+    if (!process || (reported->tid != process->pid && reported->tid != process->inner_pid))
         return stream->last;
     return process->left_ticks > stream->last ? process->left_ticks : stream->last;
 }

@@ -361,7 +361,7 @@ def test_settings_in_files(bench):
     (bench.folder / "tare.toml").write_text('quiet = true\n[check]\nbaseline = "base.json"\n"st*" = "10%"\n')
     assert check(bench, "head.json", status=1)["by_name"]["step"]["gate"] == 0.1
     assert check(bench, "head.json", "-t", "step:40%")["by_name"]["step"]["gate"] == 0.4
-    for text, sentence in (('[check]\nstep = "fast"\n', "tare.toml:2: step: 'fast' is no limit"),
+    for text, sentence in (('[check]\nstep = "fast"\n', "tare.toml:2: step: 'fast' is not a limit"),
                            ("[check]\nstep = true\n", "tare.toml:2: step: a threshold must be a string"),
                            ("[check]\nbaseline = 3\n", 'tare.toml:2: baseline must be a string'),
                            ('[check]\ngate = "5ms"\n', "tare.toml:2: gate: '5ms' is not a percentage"),
@@ -381,7 +381,7 @@ def test_settings_in_files(bench):
     (("head.json", "-t", "step:5%"), 2, "no baseline: the history has no earlier"),
     (("head.json", "-b", ""), 2, "--baseline: the value is empty"),
     (("head.json", "-b", "base.json", "--threshold", "step"), 2, "'step' is not NAME:LIMIT"),
-    (("head.json", "-b", "base.json", "--threshold", "step:5parsecs"), 2, "'5parsecs' is no limit"),
+    (("head.json", "-b", "base.json", "--threshold", "step:5parsecs"), 2, "'5parsecs' is not a limit"),
     (("head.json", "-b", "base.json", "--threshold", "step:5MB"), 2,
      "'step' is in bytes, but step is a time: write it as 100ms"),
     (("head.json", "-b", "base.json", "--threshold", "step:5%,5MB"), 2,

@@ -226,7 +226,7 @@ def test_lists_filters_and_ids(history):
     assert [row["id"][:8] for row in rows] == ["0000003b", "0000003a"]
     assert all(len(line) <= 80 for line in history("--width", "80").out.splitlines())
     assert "is ambiguous" in history("show", "0000", status=2).err
-    assert "there is no run" in history("show", "abc", status=2).err
+    assert "no run 'abc'" in history("show", "abc", status=2).err
     assert "is not a run id" in history("show", "train", status=2).err
     assert json.loads(history("show", "0000003B", "--json").out)["run"]["id"].startswith("0000003b")
     history("tag", "0000003b", "kept", "again")

@@ -129,11 +129,11 @@ def test_precision_that_is_really_executed(bench, models):
     """The CPU has no kernels for half precision: the runtime casts, and that is told."""
     report = measured(bench, "--precision", "fp16,fp32", models / "half.onnx")
     half, single = report["measured"]["configurations"]
-    assert half["precision"]["asked"] == "fp16" and half["failure"] is None
+    assert half["precision"]["requested"] == "fp16" and half["failure"] is None
     assert "float32" in half["precision"]["executed"] and half["precision"]["casts_inserted"] >= 2
     assert "stored as fp16" in single["failure"] and single["precision"]["executed"] is None
     plain = measured(bench, models / "images.onnx")["measured"]["configurations"][0]["precision"]
-    assert plain == {"asked": "fp32", "converted": False, "executed": "float32", "reason": None, "casts_inserted": 0,
+    assert plain == {"requested": "fp32", "converted": False, "executed": "float32", "reason": None, "casts_inserted": 0,
                      "casts_share": 0}
 
 

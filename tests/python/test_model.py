@@ -128,7 +128,7 @@ def test_what_cannot_be_run_gets_a_sentence():
 def test_a_precision_is_really_executed_and_the_model_stays():
     model = Net()
     results = tare.ModelProfiler(model, precision="fp16").profile(images(), **RUNS)
-    assert results["model"]["precision"] == {"asked": "fp16", "executed": {"operators": {"fp16": 2}, "casts": 0}}
+    assert results["model"]["precision"] == {"requested": "fp16", "executed": {"operators": {"fp16": 2}, "casts": 0}}
     assert results["model"]["parameter_bytes"] == 2 * PARAMETERS and results["notes"] == []
     assert all(one.dtype == torch.float32 for one in model.parameters())
 
@@ -355,7 +355,7 @@ def test_configurations_are_measured_or_refused():
                               num_runs=4, warmup_runs=1)
     assert [row["status"] for row in rows] == ["measured"] * 3 + ["refused"] * 2
     assert [row["input"]["batch_size"] for row in rows[:3]] == [1, 8, 3]
-    assert rows[1]["model"]["precision"] == {"asked": "fp16", "executed": {"operators": {"fp16": 2}, "casts": 0}}
+    assert rows[1]["model"]["precision"] == {"requested": "fp16", "executed": {"operators": {"fp16": 2}, "casts": 0}}
     assert rows[1]["model"]["flops"] == 8 * (CONV + HEAD) // BATCH
     assert "quantize" in rows[3]["reason"] and isinstance(rows[3]["latency"], tare.Missing)
     named = [name for row in rows for name in row["best"]]

@@ -76,7 +76,7 @@ static void agree(const tare__figures *base, const tare__figures *head, double s
         assert_true(a->change == b->change || (isnan(a->change) && isnan(b->change)));
         assert_true(a->p == b->p || (isnan(a->p) && isnan(b->p)));
         assert_true(isnan(a->low) || (a->low <= a->change && a->change <= a->high));
-        if (tare__decide_differs(a) && !a->asked.exact)
+        if (tare__decide_differs(a) && !a->requested.exact)
             assert_true(a->adjusted <= TARE__GATE_P && (isnan(a->low) || a->low > 0 || a->high < 0));
         assert_int_equal(same->gated && a->verdict == TARE__VERDICT_WORSE, same->outcome == TARE__OUTCOME_FAILED);
         assert_int_equal(a->verdict == TARE__VERDICT_BETTER, same->outcome == TARE__OUTCOME_IMPROVED);

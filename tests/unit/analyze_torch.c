@@ -509,7 +509,7 @@ static void checkpoints_in_steps_and_outside(void **state)
     }
 }
 
-/* ---- workers that are started for each epoch anew ---- */
+/* ---- workers that are restarted for each epoch ---- */
 static void workers_that_start_anew(void **state)
 {
     (void)state;
@@ -568,7 +568,7 @@ static void a_loop_that_is_mostly_outside_its_steps(void **state)
     evaluate(t->w);
     must_not_find(t->w, "outside-steps");
     row->between_ns = 10 * SECOND;
-    row->between_told_ns = 8 * SECOND; /* a loader has rules of its own */
+    row->between_reported_ns = 8 * SECOND; /* a loader has rules of its own */
     evaluate(t->w);
     must_not_find(t->w, "outside-steps");
     loop_free(t);

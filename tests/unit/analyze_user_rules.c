@@ -144,42 +144,42 @@ static void wrong_files_are_told_where(void **state)
     static const struct {
         const char *text, *said;
     } cases[] = {
-        {"ruel a", "my.rules:1:1: here stands 'ruel'"},
+        {"ruel a", "my.rules:1:1: expected 'rule', 'table', 'when', "},
         {"rule\n", "my.rules:2:1: a rule needs a name"},
         {"rule a table spans say \"x\"", "my.rules:1:1: the rule 'a' has no 'when'"},
         {"\nrule a table spans when true", "my.rules:2:1: the rule 'a' has no 'say'"},
-        {"rule a when true", "my.rules:1:8: 'table' comes first"},
+        {"rule a when true", "my.rules:1:8: 'table' must come before 'when'"},
         {"rule a table spam", "my.rules:1:14: unknown table 'spam'"},
         {"rule a\n table spans\n when nmae = \"x\"", "my.rules:3:7: the table spans has no column 'nmae'"},
-        {"rule a table spans when name", "my.rules:1:25: this is a text, not a condition"},
+        {"rule a table spans when name", "my.rules:1:25: this is a string, not a condition"},
         {"rule a table spans when calls + 1", "my.rules:1:25: this is a number, not a condition"},
-        {"rule a table spans when name > \"x\"", "my.rules:1:30: '>' goes with numbers"},
-        {"rule a table spans when name = 3", "my.rules:1:30: '=' between a text and a number"},
-        {"rule a table spans when calls ~ \"x\"", "my.rules:1:31: '~' stands between a text and a pattern"},
+        {"rule a table spans when name > \"x\"", "my.rules:1:30: '>' requires numbers"},
+        {"rule a table spans when name = 3", "my.rules:1:30: '=' between a string and a number"},
+        {"rule a table spans when calls ~ \"x\"", "my.rules:1:31: '~' requires a string and a quoted pattern"},
         {"rule a table spans when total_ns > 3GB", "my.rules:1:34: '>' between a time and bytes"},
         {"rule a table spans when total_ns + share > 1", "my.rules:1:34: '+' between a time and a share"},
-        {"rule a table spans when name + 1 > 1", "my.rules:1:30: '+' goes with a number, not with a text"},
-        {"rule a table spans when calls and true", "my.rules:1:31: 'and' goes with a condition"},
-        {"rule a table spans when not calls", "my.rules:1:25: 'not' goes with a condition"},
-        {"rule a table spans when (calls > 1", "where a ')' is expected"},
-        {"rule a table spans when calls > ", "the end of the file where a value is expected"},
+        {"rule a table spans when name + 1 > 1", "my.rules:1:30: '+' requires a number, not a string"},
+        {"rule a table spans when calls and true", "my.rules:1:31: 'and' requires a condition"},
+        {"rule a table spans when not calls", "my.rules:1:25: 'not' requires a condition"},
+        {"rule a table spans when (calls > 1", "expected ')', found "},
+        {"rule a table spans when calls > ", "expected a value (a column, a number, a string or '('), found the end"},
         {"rule a table spans when calls > 5parsecs", "my.rules:1:33: '5parsecs' is not a number with a unit"},
         {"rule a table spans when calls ; 1", "my.rules:1:31: ';' is not part of a rule"},
-        {"rule a table spans when name = \"x", "my.rules:1:32: a text must end with a quote"},
-        {"rule a table spans when name = \"x\\n\"", "only \\\" and \\\\ follow a backslash"},
+        {"rule a table spans when name = \"x", "my.rules:1:32: a string must end with a quote"},
+        {"rule a table spans when name = \"x\\n\"", "only \\\" and \\\\ are allowed"},
         {"rule a table spans when true say \"{nmae}\"", "my.rules:1:34: the table spans has no column 'nmae'"},
-        {"rule a table spans when true say \"{name:percent}\"", "only a number has a format"},
-        {"rule a table spans when true say \"{calls:furlongs}\"", "'furlongs' is no format"},
-        {"rule a table spans when true say \"{calls\"", "a brace in a text has no partner"},
-        {"rule a table spans when true say \"calls}\"", "a brace in a text has no partner"},
-        {"rule a table spans when true say \"{calls calls}\"", "is too much between braces"},
-        {"rule a table spans when true say \"\"", "the text is empty"},
-        {"rule a table spans when true say x", "where a text in quotes is expected"},
-        {"rule a table spans when true severity bad", "'bad' is no severity"},
-        {"rule a table spans when true gain name", "a gain is a number"},
-        {"rule a table spans table spans", "my.rules:1:20: the rule has its 'table' already"},
-        {"rule a table spans when true say \"x\" rule a", "there is a rule 'a' already, in line 1"},
-        {"rule a table spans when known calls", "known is written as known(column)"},
+        {"rule a table spans when true say \"{name:percent}\"", "a format requires a number"},
+        {"rule a table spans when true say \"{calls:furlongs}\"", "'furlongs' is not a format"},
+        {"rule a table spans when true say \"{calls\"", "unmatched brace in a string"},
+        {"rule a table spans when true say \"calls}\"", "unmatched brace in a string"},
+        {"rule a table spans when true say \"{calls calls}\"", "unexpected 'calls' between braces"},
+        {"rule a table spans when true say \"\"", "the string is empty"},
+        {"rule a table spans when true say x", "expected a quoted string, found x"},
+        {"rule a table spans when true severity bad", "'bad' is not a severity"},
+        {"rule a table spans when true gain name", "a gain must be a number"},
+        {"rule a table spans table spans", "my.rules:1:20: the rule already has a 'table'"},
+        {"rule a table spans when true say \"x\" rule a", "rule 'a' is already defined in line 1"},
+        {"rule a table spans when known calls", "syntax of known: known(column)"},
         {"rule a table spans when µ > 1", "my.rules:1:25"},
     };
     for (size_t i = 0; i < TARE__COUNT_OF(cases); i++) {
@@ -238,7 +238,7 @@ static void files_are_bounded(void **state)
     size_t n = 0;
     for (int i = 0; i < 300; i++)
         n += (size_t)sprintf(text + n, "rule r%d table run when true say \"x\"\n", i);
-    refuse(text, n, "my.rules:257:1: there are more than 256 rules");
+    refuse(text, n, "my.rules:257:1: more than 256 rules");
 }
 
 static void many_rows_give_few_findings(void **state)

@@ -32,7 +32,7 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
     *result = (tare__run_result){.trace_bytes = 2048, .still_running = true};
     strcpy(result->trace, trace);
     tare__run_progress progress = {.elapsed_ns = 1000};
-    options->on_progress(options->context, &progress); /* standard error is no terminal: nothing is shown */
+    options->record.on_progress(options->record.context, &progress); /* standard error is no terminal: nothing is shown */
     return 0;
 }
 
@@ -56,12 +56,12 @@ static void options_reach_the_collector(void **state)
                             "--disable", "nvml", "--carbon=20", "--readable", "--html", "a.html", "1"),
                      0);
     assert_int_equal(asked.pid, 1);
-    assert_string_equal(asked.output, "x.tare");
-    assert_true(asked.overwrite && asked.readable_by_others);
+    assert_string_equal(asked.record.output, "x.tare");
+    assert_true(asked.record.overwrite && asked.record.readable_by_others);
     assert_int_equal(asked.for_ns, 5000000000u);
-    assert_int_equal(asked.interval_ns, 1000000000u);
-    assert_int_equal(asked.last_ns, 60000000000u);
-    assert_true(asked.carbon_g_per_kwh == 20 && asked.samplers_left_out != 0);
+    assert_int_equal(asked.record.interval_ns, 1000000000u);
+    assert_int_equal(asked.record.last_ns, 60000000000u);
+    assert_true(asked.record.carbon_g_per_kwh == 20 && asked.record.samplers_left_out != 0);
     assert_string_equal(said, "");
     assert_int_equal(access("a.html", R_OK), 0);
 }

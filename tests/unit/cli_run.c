@@ -69,8 +69,8 @@ int tare__run(const tare__run_options *options, tare__run_result *result, tare__
     *result = answer;
     runs++;
     if (answer.left_running) {
-        options->on_waiting(options->context, 3);
-        options->on_waiting(options->context, 2);
+        options->on_waiting(options->record.context, 3);
+        options->on_waiting(options->record.context, 2);
     }
     if (answer_sentence)
         tare__fail(error, answer_status, "%s", answer_sentence);
@@ -107,18 +107,18 @@ static void options_reach_the_collector(void **state)
                          "--readable", "--no-wait", "--interval", "50ms", "--disable=power,nvml", "--carbon", "300",
                          "--", "./prog", "--force"),
                      7);
-    assert_string_equal(asked.output, "x.tare");
-    assert_true(asked.overwrite && asked.readable_by_others && asked.leave_children);
-    assert_int_equal(asked.max_bytes, 500u << 20);
-    assert_int_equal(asked.last_ns, 60000000000u);
+    assert_string_equal(asked.record.output, "x.tare");
+    assert_true(asked.record.overwrite && asked.record.readable_by_others && asked.leave_children);
+    assert_int_equal(asked.record.max_bytes, 500u << 20);
+    assert_int_equal(asked.record.last_ns, 60000000000u);
     assert_int_equal(asked.pool_bytes, 16u << 20);
-    assert_int_equal(asked.interval_ns, 50000000u);
-    assert_true(asked.carbon_g_per_kwh == 300);
+    assert_int_equal(asked.record.interval_ns, 50000000u);
+    assert_true(asked.record.carbon_g_per_kwh == 300);
     uint32_t bits = 0;
     for (size_t i = 0; tare__sampler_at(i); i++)
         if (strcmp(tare__sampler_at(i)->name, "power") == 0 || strcmp(tare__sampler_at(i)->name, "nvml") == 0)
             bits |= 1u << i;
-    assert_int_equal(asked.samplers_left_out, bits);
+    assert_int_equal(asked.record.samplers_left_out, bits);
     assert_string_equal(asked.command[0], "./prog");
     assert_string_equal(asked.command[1], "--force");
     assert_null(asked.command[2]);
@@ -129,18 +129,18 @@ static void sampling_is_the_default(void **state)
 {
     (void)state;
     RUN("--", "./prog");
-    assert_int_equal(asked.interval_ns, 0);
-    assert_int_equal(asked.samplers_left_out, 0);
+    assert_int_equal(asked.record.interval_ns, 0);
+    assert_int_equal(asked.record.samplers_left_out, 0);
     RUN("--no-sampling", "--interval=1s", "--", "./prog");
-    assert_true(asked.interval_ns == TARE__RUN_NO_SAMPLES);
+    assert_true(asked.record.interval_ns == TARE__RUN_NO_SAMPLES);
 }
 
 static void the_summary_goes_to_standard_error(void **state)
 {
     (void)state;
     assert_int_equal(RUN("--", "./prog"), 7);
-    assert_false(asked.overwrite || asked.readable_by_others || asked.leave_children);
-    assert_null(asked.output);
+    assert_false(asked.record.overwrite || asked.record.readable_by_others || asked.leave_children);
+    assert_null(asked.record.output);
     assert_string_equal(printed, "");
     assert_ptr_equal(strstr(said, "\n./prog\n"), said);
     assert_non_null(strstr(said, "\nWhere time is spent "));

@@ -115,9 +115,10 @@ static tare__trace *open_trace(const char *path)
 static int attach_to(pid_t pid, uint64_t for_ns, tare__run_result *result)
 {
     tare__error error = {""};
-    tare__attach_options options = {.pid = pid, .output = output, .overwrite = true, .interval_ns = 20 * MS,
-                                    .for_ns = for_ns, .on_progress = on_progress, .context = &updates,
-                                    .carbon_g_per_kwh = 381.5};
+    tare__attach_options options = {
+        .pid = pid, .for_ns = for_ns,
+        .record = {.output = output, .overwrite = true, .interval_ns = 20 * MS, .on_progress = on_progress,
+                   .context = &updates, .carbon_g_per_kwh = 381.5}};
     updates = 0;
     most_cores = 0;
     int status = tare__attach(&options, result, &error);

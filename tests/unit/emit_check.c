@@ -134,7 +134,7 @@ static void thresholds_name_figures(void **state)
     tare__check *check = checked(base, head, &options);
     assert_true(check->other_machine && check->share == 0.10 && check->n_warnings == 1);
     const tare__check_row *step = row_of(check, "step");
-    assert_true(step->broken && step->has_limit && step->limit == 1.2e6 && step->decision.asked.gate.share == 0.8);
+    assert_true(step->broken && step->has_limit && step->limit == 1.2e6 && step->decision.requested.gate.share == 0.8);
     assert_string_equal(step->reason, "above its limit");
     assert_int_equal(row_of(check, "span:load")->outcome, TARE__OUTCOME_FAILED);
     assert_int_equal(row_of(check, "nothing")->outcome, TARE__OUTCOME_FAILED);

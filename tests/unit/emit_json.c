@@ -215,8 +215,8 @@ static void promised_keys_are_there(void **state)
 
 /* ---- docs/JSON.md --------------------------------------------------------------------------------- */
 static const char *type_words[] = {
-    [TARE__TYPE_TEXT] = "text",  [TARE__TYPE_NUMBER] = "number", [TARE__TYPE_SIGNED] = "integer",
-    [TARE__TYPE_COUNT] = "integer", [TARE__TYPE_FLAG] = "boolean", [TARE__TYPE_TEXTS] = "array of texts",
+    [TARE__TYPE_TEXT] = "string",  [TARE__TYPE_NUMBER] = "number", [TARE__TYPE_SIGNED] = "integer",
+    [TARE__TYPE_COUNT] = "integer", [TARE__TYPE_FLAG] = "boolean", [TARE__TYPE_TEXTS] = "array of strings",
     [TARE__TYPE_NUMBERS] = "array of numbers",
 };
 
@@ -229,7 +229,7 @@ static void tell_type(tare__text *to, const tare__schema_column *column)
     case TARE__TYPE_ROWS:
         if (column->table->shape == TARE__SHAPE_VALUES)
             tare__text_format(to, "array of %s", tare__schema_type(column->table->columns) == TARE__TYPE_TEXT
-                                                     ? "texts" : "numbers");
+                                                     ? "strings" : "numbers");
         else
             tare__text_format(to, "array of `%s`, below", column->table->name);
         break;
@@ -267,7 +267,7 @@ static void tell_table(tare__text *to, const tare__table *table, const tare__tab
 {
     static const char *const shapes[] = {
         [TARE__SHAPE_ROWS] = "An array; a row is", [TARE__SHAPE_TUPLES] = "An array; a row is",
-        [TARE__SHAPE_SINGLE] = "One object", [TARE__SHAPE_VALUES] = "An array of texts"};
+        [TARE__SHAPE_SINGLE] = "One object", [TARE__SHAPE_VALUES] = "An array of strings"};
     if (table->shape == TARE__SHAPE_TOP)
         tare__text_string(to, "At the top of the object:\n\n");
     else

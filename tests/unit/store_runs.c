@@ -287,7 +287,7 @@ static void ids_are_found_as_git_does(void **state)
         {"last", 11, NULL},
         {"last~3", 8, NULL},
         {"00", -1, "is ambiguous: 000b"},
-        {"dead", -1, "there is no run 'dead'"},
+        {"dead", -1, "no run 'dead'"},
         {"xyz", -1, "is not a run id"},
         {"", -1, "is not a run id"},
         {"last~12", -1, "the history has fewer runs"},

@@ -13,7 +13,7 @@ from . import _switch
 from ._averages import EventList, Wants, add
 from ._recording import Ours, Setup, Torchs
 
-_told: Set[str] = set()
+_reported: Set[str] = set()
 _open: Optional["profile"] = None  # held: one that is dropped without stop() continues, as torch's does
 _STACK_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total")
 
@@ -28,8 +28,8 @@ def _warn(sentence: str) -> None:
 
 def tell(sentence: str) -> None:
     """Once a process."""
-    if sentence not in _told:
-        _told.add(sentence)
+    if sentence not in _reported:
+        _reported.add(sentence)
         _warn(sentence)
 
 
@@ -59,11 +59,11 @@ def _names(activities: Optional[Iterable[Any]]) -> Set[str]:
     return found
 
 
-def _device(names: Set[str], asked: bool) -> Any:
+def _device(names: Set[str], requested: bool) -> Any:
     """(whether times of a device are wanted, the reason they are unavailable, or None)."""
     import torch
-    if not asked:
-        return torch.cuda.is_available(), None if torch.cuda.is_available() else "no CUDA device was asked for"
+    if not requested:
+        return torch.cuda.is_available(), None if torch.cuda.is_available() else "no CUDA device was requested"
     if not names - {"CPU"}:
         return False, "activities has the CPU only"
     if "CUDA" in names and torch.cuda.is_available():
@@ -104,8 +104,8 @@ class Asked:
         if any(isinstance(one, dict) for one in self.activities):
             return self.activities
         there = supported_activities()
-        asked = [ProfilerActivity.__members__.get(name) for name in self.names]
-        return [one for one in asked if one in there] or [ProfilerActivity.CPU]
+        requested = [ProfilerActivity.__members__.get(name) for name in self.names]
+        return [one for one in requested if one in there] or [ProfilerActivity.CPU]
 
     def tell(self) -> None:
         if "CUDA" in self.names and self.no_device is not None:
@@ -116,10 +116,10 @@ _OURS = ("activities", "schedule", "on_trace_ready", "acc_events", "use_cuda", "
          "with_stack", "with_flops", "with_modules")
 
 
-def why_torch(asked: Asked) -> Optional[str]:
+def why_torch(requested: Asked) -> Optional[str]:
     """Why torch's own profiler has to record instead of ours: a sentence, empty if the user requested it."""
-    wants = asked.wants
-    if asked.no_device is None or wants.shapes or wants.memory or wants.stack or wants.flops or asked.only_torchs:
+    wants = requested.wants
+    if requested.no_device is None or requested.only_torchs or any((wants.shapes, wants.memory, wants.stack, wants.flops)):
         return ""
     return _switch.ready()
 
@@ -136,7 +136,7 @@ class profile:
 
     def __new__(cls, *_words: Any, **options: Any) -> "profile":
         """A profile of Tare, or of torch's own profiler if only that can measure what was requested."""
-        if not hasattr(cls, "kineto_asked") and why_torch(Asked(options)) is not None:
+        if not hasattr(cls, "kineto_requested") and why_torch(Asked(options)) is not None:
             from ._torchs import TorchProfile
             cls = TorchProfile if cls is profile else type(cls.__name__, (cls, TorchProfile), {})
         return object.__new__(cls)
@@ -147,9 +147,9 @@ class profile:
                  profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
                  with_modules: bool = False, experimental_config: Any = None, execution_trace_observer: Any = None,
                  acc_events: bool = False, use_cuda: Optional[bool] = None, **more: Any) -> None:
-        asked = Asked(dict(activities=activities, schedule=schedule, use_cuda=use_cuda))
-        self._activities = asked.activities
-        self._keep(asked.wants, schedule is not None, asked.no_device)
+        requested = Asked(dict(activities=activities, schedule=schedule, use_cuda=use_cuda))
+        self._activities = requested.activities
+        self._keep(requested.wants, schedule is not None, requested.no_device)
         self.schedule = schedule if schedule is not None else _every_step
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
@@ -158,7 +158,7 @@ class profile:
         self.current_action = action_of(self.schedule, 0)
         self._now: Any = None            # the cycle that is being recorded
         self._done: List[Any] = []       # those with results: the last one, or all with acc_events
-        asked.tell()
+        requested.tell()
 
     def _keep(self, wants: Wants, steps_shown: bool, no_device: Optional[str]) -> None:
         self._folder = tempfile.mkdtemp(prefix="tare-profiler-")

@@ -15,12 +15,12 @@ from ._averages import EventList
 class TorchProfile(torch.profiler.profile, _profile.profile):
     """As torch.profiler.profile; device columns state why they are empty, and export_trace() writes a Tare trace."""
 
-    kineto_asked = True
+    kineto_requested = True
 
     def __init__(self, *, activities: Any = None, schedule: Any = None, on_trace_ready: Any = None,
                  record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False,
                  with_flops: bool = False, use_cuda: Optional[bool] = None, **more: Any) -> None:
-        asked = _profile.Asked(dict(more, activities=activities, schedule=schedule, use_cuda=use_cuda,
+        requested = _profile.Asked(dict(more, activities=activities, schedule=schedule, use_cuda=use_cuda,
                                     record_shapes=record_shapes, profile_memory=profile_memory,
                                     with_stack=with_stack, with_flops=with_flops))
         home = getattr(schedule, "__module__", "")
@@ -31,13 +31,13 @@ class TorchProfile(torch.profiler.profile, _profile.profile):
             from torch._C._profiler import _ExperimentalConfig
             more["experimental_config"] = _ExperimentalConfig(verbose=True)  # without it events have no stacks
         torch.profiler.profile.__init__(
-            self, activities=asked.torch_activities(), schedule=schedule, on_trace_ready=on_trace_ready,
-            record_shapes=asked.wants.shapes, profile_memory=profile_memory, with_stack=with_stack,
+            self, activities=requested.torch_activities(), schedule=schedule, on_trace_ready=on_trace_ready,
+            record_shapes=requested.wants.shapes, profile_memory=profile_memory, with_stack=with_stack,
             with_flops=with_flops, **more)
-        self._keep(asked.wants, schedule is not None, asked.no_device)
+        self._keep(requested.wants, schedule is not None, requested.no_device)
         self._exported: Any = None  # (what was exported, the file): torch writes a trace once only
-        asked.tell()
-        why = _profile.why_torch(asked)
+        requested.tell()
+        why = _profile.why_torch(requested)
         if why:
             _profile.tell("torch's own profiler records underneath, at its own cost: %s" % why)
 

@@ -37,7 +37,7 @@ class Trial(NamedTuple):
         """Significantly faster, and by more than a few percent."""
         return self.decision["verdict"] == "better"
 
-    def told(self) -> Dict[str, Any]:
+    def reported(self) -> Dict[str, Any]:
         """As a dict, for reports."""
         return {"speedup": self.speedup, "helps": self.helps, "original_s": quantile(self.first, 0.5),
                 "optimized_s": quantile(self.second, 0.5), "rounds": len(self.first), "decision": self.decision}

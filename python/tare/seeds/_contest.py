@@ -64,37 +64,38 @@ class Contest:
             return self._trainee(model).peak_mb()
 
     def _try(self, one: Any, best: Any) -> Any:
-        told: Dict[str, Any] = {"name": one.name(best)}
-        self.candidates.append(told)
+        reported: Dict[str, Any] = {"name": one.name(best)}
+        self.candidates.append(reported)
         try:
             one.check(best)
             changed = one.apply(_state.copy_of(best))
         except Unfit as error:
-            told.update(status="skipped", reason=str(error))
+            reported.update(status="skipped", reason=str(error))
             return None, None
         # Compared with the original model, it includes the deviations of the optimizations before it.
-        limit = max([one.tolerance, *(told["tolerance"] for told in self.candidates if told.get("status") == "kept")])
-        told.update(verify(self.reference, changed, self.batches[0],
+        kept = [other["tolerance"] for other in self.candidates if other.get("status") == "kept"]
+        limit = max([one.tolerance, *kept])
+        reported.update(verify(self.reference, changed, self.batches[0],
                            limit if self.tolerance is None else self.tolerance))
-        if not told["accepted"]:
-            told["status"] = "rejected"
+        if not reported["accepted"]:
+            reported["status"] = "rejected"
             return None, None
         try:
             with _state.kept_state(changed):
-                told["evidence"] = one.evidence(best, changed, lambda: self._trainee(changed).step(self.batches[0]))
+                reported["evidence"] = one.evidence(best, changed, lambda: self._trainee(changed).step(self.batches[0]))
             trial = self._against(best, changed)
         except Unfit as error:
-            told.update(status="skipped", accepted=False, reason=str(error))
+            reported.update(status="skipped", accepted=False, reason=str(error))
             return None, None
         except Exception as error:  # the unchanged model was trained successfully: the change causes the error
-            told.update(status="rejected", reason=f"it cannot be trained: {_state.first_line(error)}")
+            reported.update(status="rejected", reason=f"it cannot be trained: {_state.first_line(error)}")
             return None, None
-        told.update(trial.told())
+        reported.update(trial.reported())
         if not trial.helps:
-            told.update(status="rejected", reason=f"it does not help: {trial.speedup:.2f}x when measured "
-                                                  f"({told['decision']['why']})")
+            reported.update(status="rejected", reason=f"it does not help: {trial.speedup:.2f}x when measured "
+                                                  f"({reported['decision']['why']})")
             return None, None
-        told["status"] = "kept"
+        reported["status"] = "kept"
         return changed, trial
 
     def _report(self, trial: _benchmark.Trial, kept: List[str], best: Any) -> Dict[str, Any]:

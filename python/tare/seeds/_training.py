@@ -88,11 +88,11 @@ class Work:
             self.model.train()
             if self.optimizer is not None:
                 self.optimizer.zero_grad(set_to_none=True)
-        told_before = _core.torch_hand_over(True)  # steps are reported here, not inferred
+        reported_before = _core.torch_hand_over(True)  # steps are reported here, not inferred
         try:
             done = self._steps(iter(loader), limit)
         finally:
-            _core.torch_hand_over(told_before)
+            _core.torch_hand_over(reported_before)
         _state.synchronize(self.device)  # once, after the last step: its device time is known then
         if not done:
             raise ValueError("the loader has no batches")
@@ -101,7 +101,7 @@ class Work:
     def _of(self, name: str, count: int) -> List[Any]:
         return self.monitor.get_metrics(name)[:count]  # the attempt that reached the loader's end is one more
 
-    def _figures(self, done: int, asked: int) -> Dict[str, Any]:
+    def _figures(self, done: int, requested: int) -> Dict[str, Any]:
         steps, waits = self._of("step", done), self._of("data_loading", done)
         # The first step includes one-time setup; it is reported separately.
         first = 1 if done > 1 else 0
@@ -113,14 +113,14 @@ class Work:
         samples = (math.fsum(self.samples[first:done]) if all(self.samples)
                    else Missing("the batches have no first dimension to count"))
         compute = math.fsum(one.duration_seconds for one in steps[first:]) / len(steady)
-        figures = {"steps": done, "requested_steps": asked, "first_step_time": whole[0],
+        figures = {"steps": done, "requested_steps": requested, "first_step_time": whole[0],
                    "step_time": {"mean": total / len(steady), **dataloading.spread(steady)},
                    "compute_s": compute if self.device.type != "cuda" else self._device_mean("step", done, first),
                    "throughput": per_second, "samples_per_second": samples / total if total > 0 else per_second,
                    "memory_per_batch_mb": quantile([_memory(one, self.device) for one in steps[first:]], 0.5),
                    "memory_per_batch_source": ("torch's count on the GPU" if self.device.type == "cuda"
                                                else "the process's resident memory"),
-                   "phases": self._phases(done, first, total / len(steady)), "notes": self._notes(done, asked)}
+                   "phases": self._phases(done, first, total / len(steady)), "notes": self._notes(done, requested)}
         figures["loss"], figures["optimizer"] = self._stand_ins()
         return figures
 
@@ -150,12 +150,12 @@ class Work:
                 else _state.SURROGATE)
         if self.no_gradient:
             return loss, "none: the loss depends on no parameter that is trained"
-        return loss, "the one given" if self.given is not None else _state.SURROGATE_OPTIMIZER
+        return loss, "given" if self.given is not None else _state.SURROGATE_OPTIMIZER
 
-    def _notes(self, done: int, asked: int) -> List[str]:
+    def _notes(self, done: int, requested: int) -> List[str]:
         notes = []
-        if done < asked:
-            notes.append(f"the loader has {done} batches; {asked} were asked for")
+        if done < requested:
+            notes.append(f"the loader has {done} batches; {requested} were requested")
         if done == 1:
             notes.append("one step only: its time contains what is set up once")
         if self.no_gradient:

@@ -170,7 +170,7 @@ class DataLoadingProfiler:
             raise ValueError("the loader has no batches")
         return self._stats(dataloader, run, inside, num_batches)
 
-    def _stats(self, loader: Any, run: "_Run", inside: Optional[_Inside], asked: int) -> Dict[str, Any]:
+    def _stats(self, loader: Any, run: "_Run", inside: Optional[_Inside], requested: int) -> Dict[str, Any]:
         steady = run.waits[1:] or run.waits
         count, total = len(run.waits), math.fsum(run.waits)
         steady_s = math.fsum(steady)
@@ -178,7 +178,7 @@ class DataLoadingProfiler:
         samples = sum(run.samples) if None not in run.samples else None
         per_batch = samples / count if samples is not None else no_samples
         stats: Dict[str, Any] = {
-            "total_batches": count, "requested_batches": asked, "total_time": run.startup + total,
+            "total_batches": count, "requested_batches": requested, "total_time": run.startup + total,
             "avg_loading_time": steady_s / len(steady), "avg_preprocessing_time": self._preprocessing(run, inside),
             "throughput": len(steady) / steady_s if steady_s > 0 else Missing("the clock saw no time pass"),
             "startup_time": run.startup, "first_batch_time": run.waits[0],
@@ -191,7 +191,7 @@ class DataLoadingProfiler:
         stats.update(spread(steady))
         stats["preprocessing_parts"] = inside.parts if inside is not None else []
         stats["settings"] = settings_of(loader)
-        stats["notes"] = _notes(run, inside, asked)
+        stats["notes"] = _notes(run, inside, requested)
         return stats
 
     def _preprocessing(self, run: "_Run", inside: Optional[_Inside]) -> float:
@@ -308,10 +308,10 @@ def settings_of(loader: Any) -> Dict[str, Any]:
                                                      "prefetch_factor", "drop_last")}
 
 
-def _notes(run: _Run, inside: Optional[_Inside], asked: int) -> List[str]:
+def _notes(run: _Run, inside: Optional[_Inside], requested: int) -> List[str]:
     notes = []
-    if len(run.waits) < asked:
-        notes.append(f"the loader has {len(run.waits)} batches; {asked} were asked for")
+    if len(run.waits) < requested:
+        notes.append(f"the loader has {len(run.waits)} batches; {requested} were requested")
     if len(run.waits) == 1:
         notes.append("one batch only: the average is of the first batch, with all that comes with a start")
     if inside is not None and inside.parts == ["collate"] and not inside.had_iterator:

@@ -117,8 +117,9 @@ class FunctionProfiler:
         memory_mb = _core.rss() / 1048576 - before_mb
         table = FunctionTable() if profiler is None else _table(profiler, seconds)
         table.reason = reason
-        told = None if error is None else f"{type(error).__name__}: {error}"  # the object would keep its frames alive
-        profile = FunctionProfile(memory_delta=memory_mb, result=result, functions=table, error=told,
+        # The object itself would keep its frames alive.
+        reported = None if error is None else f"{type(error).__name__}: {error}"
+        profile = FunctionProfile(memory_delta=memory_mb, result=result, functions=table, error=reported,
                                   **self._times(seconds, profiler is not None, reason))
         self.last = profile
         if error is not None:

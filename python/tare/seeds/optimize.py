@@ -414,42 +414,42 @@ class ModelOptimizer:
             return model
         # Compared with the original model, it includes the deviations of the optimizations before it.
         limit = max([one.tolerance, *(detail["tolerance"] for detail in self._details)])
-        told: Dict[str, Any] = {}
+        reported: Dict[str, Any] = {}
         try:
             with _state.kept_random():
                 before, exact = _state.copy_of(model), _state.copy_of(reference)
                 changed = one.apply(_state.copy_of(model))
-                told.update(verify(exact, changed, batch, limit if tolerance is None else tolerance))
-                if told["accepted"]:
-                    told.update(evidence=one.evidence(before, changed, lambda: run_as_used(changed, batch)))
-                    told.update(measure(before, changed, batch))
+                reported.update(verify(exact, changed, batch, limit if tolerance is None else tolerance))
+                if reported["accepted"]:
+                    reported.update(evidence=one.evidence(before, changed, lambda: run_as_used(changed, batch)))
+                    reported.update(measure(before, changed, batch))
         except Exception as error:
-            return self._failed(name, told, error, model)
-        if not told["accepted"] or (only_gains and not told["helps"]):
-            self._rejected.append({"name": name, **told, "reason": told.get("reason") or _not_faster(told)})
+            return self._failed(name, reported, error, model)
+        if not reported["accepted"] or (only_gains and not reported["helps"]):
+            self._rejected.append({"name": name, **reported, "reason": reported.get("reason") or _not_faster(reported)})
             return model
-        return self._apply(one, model, batch, name, told)
+        return self._apply(one, model, batch, name, reported)
 
-    def _apply(self, one: Optimization, model: Any, batch: Any, name: str, told: Dict[str, Any]) -> Any:
+    def _apply(self, one: Optimization, model: Any, batch: Any, name: str, reported: Dict[str, Any]) -> Any:
         """Applies it to the model itself and records the evidence."""
         stored = [(parameter, parameter.data) for parameter in model.parameters()]
         changed = one.apply(model)
         try:
             with _state.kept_state(changed), _state.kept_random():
-                told["evidence"] = one.evidence(model, changed, lambda: run_as_used(changed, batch))
+                reported["evidence"] = one.evidence(model, changed, lambda: run_as_used(changed, batch))
         except Exception as error:
             for parameter, data in stored:
                 parameter.data = data
-            return self._failed(name, told, error, model)
-        self._note(name, {**told, "status": APPLIED})
+            return self._failed(name, reported, error, model)
+        self._note(name, {**reported, "status": APPLIED})
         return changed
 
-    def _failed(self, name: str, told: Dict[str, Any], error: Exception, model: Any) -> Any:
+    def _failed(self, name: str, reported: Dict[str, Any], error: Exception, model: Any) -> Any:
         """Returns the unchanged model and records the reason."""
         if isinstance(error, Unfit):
             self._skipped.append({"name": name, "reason": str(error)})
         else:
-            self._rejected.append({"name": name, **told,
+            self._rejected.append({"name": name, **reported,
                                    "reason": f"it could not be tried: {_state.first_line(error)}"})
         return model
 
@@ -472,28 +472,28 @@ class ModelOptimizer:
         return model
 
     def _save(self, one: Saving, model: Any, batch: Any) -> None:
-        told: Dict[str, Any] = {}
+        reported: Dict[str, Any] = {}
         try:
             with _state.kept_random():
                 before, changed = (_state.copy_of(model).train() for _ in range(2))
                 try:
                     one.apply(changed)
                 except Exception as error:
-                    raise Unfit(f"the model refuses: {_state.first_line(error)}") from error
-                told.update(verify(before, changed, batch, EXACT, gradients=True))
-                if told["accepted"]:
-                    told.update(evidence=one.evidence(before, changed, lambda: run_as_used(changed, batch)))
-                    told.update(measure_memory(before, changed, batch), **measure(before, changed, batch, 5))
+                    raise Unfit(f"the model rejects it: {_state.first_line(error)}") from error
+                reported.update(verify(before, changed, batch, EXACT, gradients=True))
+                if reported["accepted"]:
+                    reported.update(evidence=one.evidence(before, changed, lambda: run_as_used(changed, batch)))
+                    reported.update(measure_memory(before, changed, batch), **measure(before, changed, batch, 5))
         except Exception as error:
-            self._failed(one.name, told, error, model)
+            self._failed(one.name, reported, error, model)
             return
-        if told["accepted"] and (told["less_memory"] or told["helps"]):
+        if reported["accepted"] and (reported["less_memory"] or reported["helps"]):
             one.apply(model)
-            self._note(one.name, {**told, "status": APPLIED})
+            self._note(one.name, {**reported, "status": APPLIED})
             return
-        self._rejected.append({"name": one.name, **told, "reason": told.get("reason") or (
-            f"a training step takes no less memory: {told['original_mb']:.1f} MB, {told['optimized_mb']:.1f} MB "
-            "with it")})
+        self._rejected.append({"name": one.name, **reported, "reason": reported.get("reason") or (
+            f"a training step takes no less memory: {reported['original_mb']:.1f} MB, "
+            f"{reported['optimized_mb']:.1f} MB with it")})
 
     def get_optimization_summary(self) -> Dict[str, Any]:
         """optimizations_applied (their names) and total_optimizations; status; details of each with the evidence;
@@ -511,12 +511,13 @@ class ModelOptimizer:
                 "skipped": copy.deepcopy(self._skipped), "advice": copy.deepcopy(self._advice)}
 
 
-def _not_faster(told: Mapping[str, Any]) -> str:
+def _not_faster(reported: Mapping[str, Any]) -> str:
     """Why it is not kept, with figures."""
-    figures = f"{unit(told['original_s'], 's')}, {unit(told['optimized_s'], 's')} with it ({told['speedup']:.2f}x"
-    if told["speedup"] * _benchmark.FAR_SLOWER < 1:
+    original, changed = unit(reported["original_s"], "s"), unit(reported["optimized_s"], "s")
+    figures = f"{original}, {changed} with it ({reported['speedup']:.2f}x"
+    if reported["speedup"] * _benchmark.FAR_SLOWER < 1:
         return f"slower: {figures})"
-    return f"not faster: {figures}; {told['decision']['why']})"
+    return f"not faster: {figures}; {reported['decision']['why']})"
 
 
 # ---- running -------------------------------------------------------------------------------------------------------
@@ -631,7 +632,7 @@ def measure(model: Any, changed: Any, batch: Any, rounds: int = ROUNDS) -> Dict[
     trial = _benchmark.interleaved(lambda: run_as_used(model, batch), lambda: run_as_used(changed, batch), rounds,
                                    settle, repeat=True)
     what = "forward and backward pass, training mode" if trains(model) else "forward pass, evaluation mode"
-    return {**trial.told(), "measured": what}
+    return {**trial.reported(), "measured": what}
 
 
 def measure_memory(model: Any, changed: Any, batch: Any) -> Dict[str, Any]:

@@ -240,7 +240,7 @@ class CodeProfiler:
             contest = Contest(self.config, model, batches, loss_fn, rounds, tolerance)
             report = PipelineReport(contest.run())
         if len(batches) < num_steps:
-            report["notes"].append(f"the loader has {len(batches)} batches; {num_steps} were asked for")
+            report["notes"].append(f"the loader has {len(batches)} batches; {num_steps} were requested")
         report["data_loading"] = self._measured_keywords(dataloader, num_steps, report["original"]["avg_step_time"])
         if folder is not None:
             path = free_name(folder, "benchmark_report", ".json")

@@ -14,8 +14,8 @@ FAR = 4.0         # times the largest size measured
 class Prediction(NamedTuple):
     """A predicted value: an estimate between low and high. `note` describes its reliability.
 
-        told = model.predict(512)
-        print(f"{told.value:.2f} ({told.low:.2f} to {told.high:.2f}): {told.note}")
+        answer = model.predict(512)
+        print(f"{answer.value:.2f} ({answer.low:.2f} to {answer.high:.2f}): {answer.note}")
     """
     value: float
     low: float
@@ -130,10 +130,10 @@ def measure_scaling(function: Callable[[Any], Any], sizes: Iterable[Any], repeat
     def call(size: Any) -> float:
         with profiler.profile(f"size {size}"):
             function(size)
-        told = profiler.get_metrics()
-        added = told.memory.peak_ram_mb - told.memory.ram_before_mb
-        (memory if told.memory.peak_ram_note else exact)[size].append(added)
-        return told.timing.wall_time_s
+        reported = profiler.get_metrics()
+        added = reported.memory.peak_ram_mb - reported.memory.ram_before_mb
+        (memory if reported.memory.peak_ram_note else exact)[size].append(added)
+        return reported.timing.wall_time_s
     function(chosen[0])
     for size in chosen:  # from small to large, each exceeds the earlier peaks: these peaks are exact
         call(size)

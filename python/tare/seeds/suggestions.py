@@ -22,7 +22,7 @@ def _collect(source: Any) -> List[Any]:
 
 class Suggestions:
     """Checks a monitor (or the trace that is being written) every `interval` seconds, in a separate thread, and calls
-    `tell` with each new bottleneck or finding. `told` lists those reported so far; `error` is the last error, which
+    `tell` with each new bottleneck or finding. `reported` lists those so far; `error` is the last error, which
     does not affect the program.
 
         with tare.Suggestions(monitor, print, interval=5):
@@ -36,7 +36,7 @@ class Suggestions:
         self.source = source
         self.tell = tell
         self.interval = float(interval)
-        self.told: List[Any] = []
+        self.reported: List[Any] = []
         self.error: Optional[str] = None
         self._known: Set[str] = set()
         self._end = threading.Event()
@@ -54,7 +54,7 @@ class Suggestions:
                 if _key(one) not in self._known:
                     self._known.add(_key(one))
                     fresh.append(one)
-            self.told += fresh
+            self.reported += fresh
         for one in fresh:
             if self.tell is not None:
                 self.tell(one)

@@ -50,7 +50,7 @@ class _Finder:
         spec = PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
             loader = spec.loader
-            loader.exec_module = _core.TorchAround(loader.exec_module, "told", None, _loaded)
+            loader.exec_module = _core.TorchAround(loader.exec_module, "reported", None, _loaded)
         return spec
 
 

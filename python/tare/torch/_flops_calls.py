@@ -111,7 +111,7 @@ class _Watch:
         self.parameters: Dict[int, int] = {}
         self.since = self.used = self.spent = 0
         self.handler: Any = None   # of torch's compiler
-        self.told = False          # torch's modules report their calls
+        self.reported = False          # torch's modules report their calls
 
     # ---- blocks ------------------------------------------------------------------------------------------------------
 
@@ -322,10 +322,10 @@ class Calls:
                 if uses_compiler():
                     self.problem = COMPILES
                     return
-                if not watch.told:
+                if not watch.reported:
                     from ._forward import tell_blocks
                     tell_blocks(torch, _begin, _end)
-                    watch.told = True
+                    watch.reported = True
                 watch.begin(self)
                 self.watch = watch
             except (ImportError, AttributeError, TypeError, OSError, SyntaxError):

@@ -51,8 +51,8 @@ _called = {}  # listeners for calls: "spans" and "blocks", (begin, end) each
 def _tell(torch, who, begin, end):
     """Calls begin(module) from now on, and end() after the calls for which begin returned true."""
     function = torch.nn.Module.__call__
-    theirs, scope = function.__code__, function.__globals__
-    if theirs.co_freevars or {"_compiled_call_impl", "_call_impl"} - set(theirs.co_names):
+    foreign, scope = function.__code__, function.__globals__
+    if foreign.co_freevars or {"_compiled_call_impl", "_call_impl"} - set(foreign.co_names):
         raise TypeError("Module.__call__ is not what it was in the versions known here")
     before = dict(_called)
     _called[who] = (begin, end)
@@ -60,7 +60,7 @@ def _tell(torch, who, begin, end):
     scope["_tare_is_compiling"] = torch.compiler.is_dynamo_compiling
     scope["_tare_forward_begin"], scope["_tare_forward_end"] = both
     if not before:
-        function.__code__ = _code_around(theirs)
+        function.__code__ = _code_around(foreign)
 
 
 def _both(begin_span, end_span, begin_block, end_block):

@@ -10,7 +10,7 @@ from . import _keeps
 _MOST_NODES = 20000
 _LEAST_KEPT = 13  # of the last sixteen: one or two may well be in a variable
 _SUMS_MOST = 4096  # of one chain
-_told = {"kept": False, "samples": 0, "every": 1}
+_reported = {"kept": False, "samples": 0, "every": 1}
 _sums = {}  # (name, code) of a variable: length of the chain of sums behind it at the last check
 
 
@@ -49,7 +49,7 @@ def _scopes(frame):
     return (frame.f_globals,)
 
 
-def _is_theirs(frame):
+def _is_foreign(frame):
     name = frame.f_code.co_filename
     return "/tare/" not in name and "/torch/" not in name
 
@@ -85,7 +85,7 @@ def _tell_named(kept, frames, holders):
 
 
 def _tell_kept(losses):
-    frames = list(filter(_is_theirs, _frames()))
+    frames = list(filter(_is_foreign, _frames()))
     holders = losses[:1]
     for _ in range(2):  # in a list; or in a tuple or a dict that is in one
         about = gc.get_referrers(*holders)
@@ -109,7 +109,7 @@ def _chain(node):
 
 def _check_sums(tensor_type):
     """A sum of losses that is kept with its history grows by one addition a step; a sum within a model does not."""
-    seen, frames = set(), list(filter(_is_theirs, _frames()))
+    seen, frames = set(), list(filter(_is_foreign, _frames()))
     for frame in frames:
         for name, kind, owner, value in _held(frame):
             if not issubclass(type(value), tensor_type) or id(value) in seen:
@@ -120,7 +120,7 @@ def _check_sums(tensor_type):
                 continue
             length, key = _chain(node), (name, frame.f_code)
             if length - _sums.get(key, length) >= _LEAST_KEPT:
-                _told["kept"] = True
+                _reported["kept"] = True
                 _tell("torch.losses.summed", length, name, frame, frames, kind, owner)
                 return
             _sums[key] = length
@@ -130,15 +130,15 @@ def _sample(number, before, loss):
     """Whether the size of the graph was recorded."""
     kept = [one for one in before if one.grad_fn is not None]
     _core.counter("torch.losses.kept", float(len(kept)))
-    if len(kept) >= _LEAST_KEPT and not _told["kept"]:
-        _told["kept"] = True
+    if len(kept) >= _LEAST_KEPT and not _reported["kept"]:
+        _reported["kept"] = True
         _tell_kept(kept)
-    _told["samples"] += 1
-    tells = _told["samples"] % _told["every"] == 0  # at the 1st check, the 2nd, the 4th …
+    _reported["samples"] += 1
+    tells = _reported["samples"] % _reported["every"] == 0  # at the 1st check, the 2nd, the 4th …
     if tells:
-        _told["every"] *= 2
+        _reported["every"] *= 2
         _core.fact("torch.graph.nodes", _nodes(loss))
-        if not _told["kept"]:
+        if not _reported["kept"]:
             _check_sums(sys.modules["torch"].Tensor)
         from . import _facts
         _facts.tell(loss)

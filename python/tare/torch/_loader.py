@@ -33,7 +33,7 @@ def attach(torch):
     base = dataloader._BaseDataLoaderIter
     base.__next__ = _core.TorchAround(base.__next__, "data")
     base._next_index = _core.TorchAround(base._next_index, "index")
-    base.__init__ = _core.TorchAround(base.__init__, "told", None, _tell_loader)
+    base.__init__ = _core.TorchAround(base.__init__, "reported", None, _tell_loader)
     several = dataloader._MultiProcessingDataLoaderIter
     several.__init__ = _core.TorchAround(several.__init__, "workers")
     several._shutdown_workers = _core.TorchAround(several._shutdown_workers, "workers")
@@ -42,6 +42,6 @@ def attach(torch):
         if os.getpid() != _process or torch.utils.data.get_worker_info() is not None:
             _tell_worker(torch)
     fetchers = fetch._BaseDatasetFetcher
-    fetchers.__init__ = _core.TorchAround(fetchers.__init__, "told", in_worker)
+    fetchers.__init__ = _core.TorchAround(fetchers.__init__, "reported", in_worker)
     for fetcher in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
         fetcher.fetch = _core.TorchAround(fetcher.fetch, "load")

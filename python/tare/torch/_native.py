@@ -23,8 +23,8 @@ def own_profile(activities: Any, **more: Any) -> Iterator[Any]:
     if "acc_events" in inspect.signature(native.profile).parameters:
         more["acc_events"] = True  # without it some versions warn that a next cycle would clear these events
     try:
-        with native.profile(activities=activities, **more) as told:
-            yield told
+        with native.profile(activities=activities, **more) as reported:
+            yield reported
     finally:
         if quiet:
             os.environ.pop(level, None)

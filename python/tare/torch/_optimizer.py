@@ -7,7 +7,7 @@ def _count(words, named, raised):
         _core.torch_optimizer_made(words[0])
 
 
-def _closure_told(args, kwargs):
+def _closure_reported(args, kwargs):
     """The arguments of an optimizer's step, its closure in one of ours; and whether it has one."""
     if len(args) > 1 and callable(args[1]):
         return (args[0], _core.TorchAround(args[1], "closure"), *args[2:]), kwargs, True
@@ -21,7 +21,7 @@ def _hooks(is_compiling, begin, end):
     def before_step(optimizer, args, kwargs):
         if is_compiling():
             return None
-        args, kwargs, closes = _closure_told(args, kwargs)
+        args, kwargs, closes = _closure_reported(args, kwargs)
         begin(optimizer, closes)
         return (args, kwargs) if closes else None
 
@@ -37,6 +37,6 @@ def attach(torch):
     optimizer.register_optimizer_step_pre_hook(before)
     optimizer.register_optimizer_step_post_hook(after)
     base = optimizer.Optimizer
-    base.__init__ = _core.TorchAround(base.__init__, "told", None, _count)
+    base.__init__ = _core.TorchAround(base.__init__, "reported", None, _count)
     scaler = torch.amp.GradScaler
     scaler.step = _core.TorchAround(scaler.step, "scaler")

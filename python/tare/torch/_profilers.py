@@ -60,7 +60,7 @@ def _ends(words, named):
 def attach(torch):
     for module_name, class_name in _WRITERS:
         kind = getattr(importlib.import_module(module_name), class_name)
-        kind.export_chrome_trace = _core.TorchAround(kind.export_chrome_trace, "told", _begin_writing, _end_writing)
+        kind.export_chrome_trace = _core.TorchAround(kind.export_chrome_trace, "reported", _begin_writing, _end_writing)
     switches = importlib.import_module("torch.autograd.profiler")
-    switches._enable_profiler = _core.TorchAround(switches._enable_profiler, "told", None, _begun)
-    switches._disable_profiler = _core.TorchAround(switches._disable_profiler, "told", _ends)
+    switches._enable_profiler = _core.TorchAround(switches._enable_profiler, "reported", None, _begun)
+    switches._disable_profiler = _core.TorchAround(switches._disable_profiler, "reported", _ends)

@@ -10,7 +10,7 @@ def _noting(function):
         if function.__name__ == "set_num_threads":
             _core.fact("torch.threads", words[0])
         _core.fact("torch." + function.__name__, words[0], file=place[0], line=place[1])
-    return _core.TorchAround(function, "told", None, note)
+    return _core.TorchAround(function, "reported", None, note)
 
 
 def attach(torch):

@@ -20,19 +20,19 @@ _SWITCHES = (("torch.autograd.profiler", ("_prepare_profiler", "_enable_profiler
 class _Thread(threading.local):
     on = False  # torch reports its operators
     held = False  # suspended for the program's own profiler
-    theirs = 0  # running profilers of the program
+    foreign = 0  # running profilers of the program
     ranges = 0  # record_functions that were entered meanwhile and are open
 
 
 _thread = _Thread()
-_reason = "torch was not asked to report its operators"
+_reason = "torch was not requested to report its operators"
 _watched = False
 before_profiler = None  # called before the program's own profiler starts, to suspend other uses
 
 
 def profiler_runs():
     """Whether the program's own profiler runs on this thread."""
-    return _thread.theirs > 0
+    return _thread.foreign > 0
 
 
 def wanted():
@@ -75,7 +75,7 @@ def start():
     recorded, and why_not() returns the reason. A second start has no effect."""
     global _reason
     import torch
-    if _thread.theirs:
+    if _thread.foreign:
         _thread.held = True
     if _thread.on or _thread.held:
         return _thread.on
@@ -126,7 +126,7 @@ def _step_aside():
 def _come_back():
     """Not while a range is open that began under the program's profiler: its end would be attributed to any profiler
     that is active then."""
-    if _thread.held and _thread.theirs == 0 and _thread.ranges == 0 and not _in_backward():
+    if _thread.held and _thread.foreign == 0 and _thread.ranges == 0 and not _in_backward():
         _thread.held = False
         start()
 
@@ -139,7 +139,7 @@ def _in_backward():
 
 def _entered(words, named, raised):
     """One of torch's record_functions, which optimizers and frameworks use, too."""
-    if _thread.theirs and not raised:
+    if _thread.foreign and not raised:
         (_core.torch_dict_of(words[0]) or {})["_tare_counts"] = True
         _thread.ranges += 1
 
@@ -156,12 +156,12 @@ def _before(function, counts):
         if raised:
             _come_back()
         else:
-            _thread.theirs += counts
-    return _core.TorchAround(function, "told", lambda words, named: _step_aside(), started)
+            _thread.foreign += counts
+    return _core.TorchAround(function, "reported", lambda words, named: _step_aside(), started)
 
 
 def _ended(words, named, raised):
-    _thread.theirs = max(0, _thread.theirs - 1)
+    _thread.foreign = max(0, _thread.foreign - 1)
     _come_back()
 
 
@@ -174,8 +174,8 @@ def _watch_profilers():
     atexit.register(stop)  # torch warns about a listener that still exists at shutdown
     import importlib
     from torch.autograd.profiler import record_function
-    record_function.__enter__ = _core.TorchAround(record_function.__enter__, "told", None, _entered)
-    record_function.__exit__ = _core.TorchAround(record_function.__exit__, "told", None, _left)
+    record_function.__enter__ = _core.TorchAround(record_function.__enter__, "reported", None, _entered)
+    record_function.__exit__ = _core.TorchAround(record_function.__exit__, "reported", None, _left)
     for module_name, starters, ender in _SWITCHES:
         try:
             module = importlib.import_module(module_name)
@@ -185,4 +185,4 @@ def _watch_profilers():
             if hasattr(module, name):
                 setattr(module, name, _before(getattr(module, name), "enable" in name))
         if hasattr(module, ender):
-            setattr(module, ender, _core.TorchAround(getattr(module, ender), "told", None, _ended))
+            setattr(module, ender, _core.TorchAround(getattr(module, ender), "reported", None, _ended))

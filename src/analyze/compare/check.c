@@ -210,7 +210,7 @@ static void add_missing(work *work)
             continue;
         const tare__measured none = {NULL, 0, NAN};
         tare__decision missing = tare__decide(&none, &none, &(tare__question){.cannot = TARE__WHY_FEW});
-        missing.asked.gate.share = threshold->kind == TARE__THRESHOLD_CHANGE ? threshold->value : NAN;
+        missing.requested.gate.share = threshold->kind == TARE__THRESHOLD_CHANGE ? threshold->value : NAN;
         work->check->rows[work->check->n++] = (tare__check_row){
             .name = threshold->name,
             .unit = threshold->unit,

@@ -122,7 +122,7 @@ static bool has_drifted(const tare__check_row *row)
 {
     const tare__decision *decision = &row->decision;
     if (!row->gated || tare__decide_differs(decision))
-        return row->gated && !decision->asked.exact;
+        return row->gated && !decision->requested.exact;
     if (decision->why != TARE__WHY_ONE_AND_MANY || !tare__decide_is_beyond(decision) || row->head->n_samples < 5)
         return false;
     for (size_t i = 0; i < row->head->n_samples; i++)

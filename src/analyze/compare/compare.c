@@ -197,17 +197,17 @@ static int fill(tare__comparison *made, const tare__compare_options *options)
 int tare__compare(const tare__figures *base, const tare__figures *head, const tare__compare_options *options,
                   tare__comparison **comparison)
 {
-    tare__compare_options asked = options ? *options : (tare__compare_options){.min_change = NAN};
-    if (isnan(asked.min_change))
-        asked.min_change = asked.paired ? TARE__GATE_SHARE_TURN : tare__decide_share(base, head);
+    tare__compare_options requested = options ? *options : (tare__compare_options){.min_change = NAN};
+    if (isnan(requested.min_change))
+        requested.min_change = requested.paired ? TARE__GATE_SHARE_TURN : tare__decide_share(base, head);
     tare__arena *arena;
     tare__comparison *made = tare__arena_start(sizeof *made, &arena);
     *comparison = NULL;
     if (!made)
         return TARE_E_MEMORY;
     *made = (tare__comparison){
-        .base = base, .head = head, .confidence = CONFIDENCE, .min_change = asked.min_change, .arena = arena};
-    int status = fill(made, &asked);
+        .base = base, .head = head, .confidence = CONFIDENCE, .min_change = requested.min_change, .arena = arena};
+    int status = fill(made, &requested);
     if (status)
         tare__comparison_free(made);
     else

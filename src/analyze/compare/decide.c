@@ -60,7 +60,7 @@ static void test_pairs(tare__decision *decision, const tare__measured *base, con
 {
     tare__sequential pairs = tare__paired_test(base->samples, head->samples, base->n, CONFIDENCE);
     if (isnan(pairs.ratio.value)) { /* pairs with 0 have no ratio */
-        decision->asked.paired = false;
+        decision->requested.paired = false;
         return;
     }
     decision->p = pairs.p;
@@ -74,7 +74,7 @@ static void test(tare__decision *decision, const tare__measured *base, const tar
     tare__rank_test ranks = tare__mann_whitney(base->samples, base->n, head->samples, head->n);
     decision->p = ranks.p;
     decision->effect = ranks.cliffs_delta;
-    if (decision->asked.paired)
+    if (decision->requested.paired)
         test_pairs(decision, base, head);
     else
         find_interval(decision, base, head);
@@ -127,20 +127,20 @@ size_t tare__decide_blocks(double *samples, size_t n)
 /* ---- the rule ---------------------------------------------------------------------------------- */
 static double level_of(const tare__decision *decision)
 {
-    return decision->asked.gate.p > 0 ? decision->asked.gate.p : TARE__GATE_P;
+    return decision->requested.gate.p > 0 ? decision->requested.gate.p : TARE__GATE_P;
 }
 
 static bool can_tell(const tare__decision *decision)
 {
     if (isnan(decision->p))
         return false;
-    return decision->asked.paired ? pairs_can_tell(decision->n_base, level_of(decision))
+    return decision->requested.paired ? pairs_can_tell(decision->n_base, level_of(decision))
                                   : tare__decide_can_tell(decision->n_base, decision->n_head, level_of(decision));
 }
 
 static tare__why beyond(const tare__decision *decision)
 {
-    const tare__allowance *gate = &decision->asked.gate;
+    const tare__allowance *gate = &decision->requested.gate;
     if (decision->change == 0)
         return TARE__WHY_EQUAL;
     if (fabs(decision->change) <= gate->share)
@@ -156,7 +156,7 @@ bool tare__decide_is_beyond(const tare__decision *decision)
 /* A lower bound is conclusive only if its whole range lies on one side of the other figure. */
 static bool is_open(const tare__decision *decision)
 {
-    const bool *bound = decision->asked.bound;
+    const bool *bound = decision->requested.bound;
     if (bound[0] && bound[1])
         return true;
     return (bound[0] && decision->head >= decision->base) || (bound[1] && decision->head <= decision->base);
@@ -174,7 +174,7 @@ static bool is_significant(const tare__decision *decision)
  * by up to the square of that, as measured on loaded machines. */
 static bool is_explained(const tare__decision *decision)
 {
-    double load = decision->asked.gate.load, factor = (1 + fabs(load)) * (1 + fabs(load));
+    double load = decision->requested.gate.load, factor = (1 + fabs(load)) * (1 + fabs(load));
     if (load == 0 || (load > 0) != (decision->change > 0))
         return false;
     double nearest = load > 0 ? decision->low : decision->high;
@@ -184,17 +184,17 @@ static bool is_explained(const tare__decision *decision)
 
 static tare__why reason(const tare__decision *decision)
 {
-    if (decision->asked.cannot == TARE__WHY_UNITS)
+    if (decision->requested.cannot == TARE__WHY_UNITS)
         return TARE__WHY_UNITS;
     if (isnan(decision->change))
         return TARE__WHY_ABSENT;
     if (is_open(decision))
         return TARE__WHY_BOUND;
     tare__why size = beyond(decision);
-    if (decision->asked.exact)
+    if (decision->requested.exact)
         return size == TARE__WHY_SIGNIFICANT ? TARE__WHY_EXACT : size;
     if (!can_tell(decision))
-        return decision->asked.cannot;
+        return decision->requested.cannot;
     if (size != TARE__WHY_SIGNIFICANT)
         return size;
     if (!is_significant(decision))
@@ -219,7 +219,7 @@ void tare__decide_again(tare__decision *decision)
     case TARE__WHY_FLOOR:
     case TARE__WHY_NOISE: decision->verdict = TARE__VERDICT_SAME; break;
     case TARE__WHY_SIGNIFICANT:
-    case TARE__WHY_EXACT: decision->verdict = direction(decision->change, decision->asked.better); break;
+    case TARE__WHY_EXACT: decision->verdict = direction(decision->change, decision->requested.better); break;
     default: decision->verdict = TARE__VERDICT_INCONCLUSIVE; break;
     }
 }
@@ -235,8 +235,8 @@ tare__decision tare__decide(const tare__measured *base, const tare__measured *he
                                .effect = NAN,
                                .n_base = base->n,
                                .n_head = head->n,
-                               .asked = *question};
-    decision.asked.paired = question->paired && base->n == head->n;
+                               .requested = *question};
+    decision.requested.paired = question->paired && base->n == head->n;
     decision.change = change_of(decision.base, decision.head);
     if (base->n && head->n && !question->exact)
         test(&decision, base, head);
@@ -251,8 +251,8 @@ tare__decision tare__decide_rounds(const double *base, const double *head, size_
     tare__decision decision = tare__decide(&a, &b, question);
     double level = tare__sequential_level(plan, n), share = question->gate.share;
     tare__sequential now = tare__paired_test(base, head, n, 1 - level);
-    decision.asked.paired = true;
-    decision.asked.gate.p = level > 0 ? level : 1e-300;
+    decision.requested.paired = true;
+    decision.requested.gate.p = level > 0 ? level : 1e-300;
     decision.p = decision.adjusted = now.p;
     decision.change = now.ratio.value - 1;
     decision.low = level > 0 ? now.ratio.low - 1 : NAN;
@@ -270,11 +270,7 @@ bool tare__decide_differs(const tare__decision *decision)
 }
 
 /* ---- multiple testing: of fifty unchanged figures, one has p < 0.02 ----------------------------- */
-static int by_p(const void *a, const void *b)
-{
-    const tare__decision *left = *(tare__decision *const *)a, *right = *(tare__decision *const *)b;
-    return left->p < right->p ? -1 : left->p > right->p;
-}
+TARE__ORDER_OF_POINTERS(by_p, tare__decision, TARE__RISING(p))
 
 int tare__decide_adjust(tare__decision *const *decisions, size_t n)
 {
@@ -315,7 +311,7 @@ const char *tare__why_text(tare__why why)
         [TARE__WHY_NOISE] = "not significant",
         [TARE__WHY_FEW] = "too few samples for a significance test",
         [TARE__WHY_ONE_AND_MANY] =
-            ("one run against several: variation inside a run cannot stand for variation between runs"),
+            ("one run against several: variation within a run says nothing about variation between runs"),
         [TARE__WHY_COUNTED] = "counted per call on one side and per step on the other",
         [TARE__WHY_LOAD] = "one run per side, and one of them competed with other processes for CPUs",
         [TARE__WHY_BOUND] = "a lower bound: the real value may be higher",

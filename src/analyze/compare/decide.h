@@ -81,7 +81,7 @@ typedef struct tare__decision {
     double adjusted;       /* p adjusted for multiple testing (Benjamini-Hochberg); else p */
     double effect;         /* Cliff's delta, -1 to 1: how often head is above base minus how often below */
     size_t n_base, n_head; /* samples that were tested */
-    tare__question asked;
+    tare__question requested;
 } tare__decision;
 
 tare__decision tare__decide(const tare__measured *base, const tare__measured *head, const tare__question *question);

@@ -74,7 +74,7 @@ tare__allowance tare__decide_gate(const tare__figure *base, const tare__figure *
 
 bool tare__decide_ran_out(const tare__decision *decision, const double *scratch)
 {
-    if (!decision->n_base || !decision->n_head || decision->asked.exact || !isnan(decision->p))
+    if (!decision->n_base || !decision->n_head || decision->requested.exact || !isnan(decision->p))
         return false;
     for (size_t i = 0; i < decision->n_base; i++)
         if (isnan(scratch[i]))

@@ -91,9 +91,9 @@ static int take_text(parser *parser, const char **into)
     if (token == TARE__JSON_NULL)
         return 0;
     if (token != TARE__JSON_STRING || parser->json.length > NAME_MAX_BYTES)
-        return other_than(parser, token, "a text of at most 4,096 bytes is due here");
+        return other_than(parser, token, "expected a string of at most 4,096 bytes");
     if (memchr(parser->json.text, '\0', parser->json.length))
-        return wrong(parser, "a text has a NUL in it");
+        return wrong(parser, "a string contains a NUL");
     *into = tare__arena_copy(parser->into->arena, parser->json.text, parser->json.length);
     return *into ? 0 : no_memory(parser);
 }
@@ -103,7 +103,7 @@ static int take_number(parser *parser, double *into)
 {
     tare__json_token token = tare__json_next(&parser->json);
     if (token != TARE__JSON_NUMBER && token != TARE__JSON_NULL)
-        return other_than(parser, token, "a number is due here");
+        return other_than(parser, token, "expected a number");
     *into = token == TARE__JSON_NULL ? NAN : tare__json_double_of(parser->json.text, parser->json.length);
     return 0;
 }
@@ -114,7 +114,7 @@ static int take_count(parser *parser, uint64_t *into)
     tare__json_token token = tare__json_next(&parser->json);
     bool whole = token == TARE__JSON_NUMBER && tare__json_scaled(parser->json.text, parser->json.length, 1, &value);
     if (token != TARE__JSON_NULL && (!whole || value < 0))
-        return other_than(parser, token, "a whole number, not below zero, is due here");
+        return other_than(parser, token, "expected an integer of at least 0");
     *into = (uint64_t)value;
     return 0;
 }
@@ -123,7 +123,7 @@ static int take_bool(parser *parser, bool *into)
 {
     tare__json_token token = tare__json_next(&parser->json);
     if (token != TARE__JSON_TRUE && token != TARE__JSON_FALSE)
-        return other_than(parser, token, "true or false is due here");
+        return other_than(parser, token, "expected true or false");
     *into = token == TARE__JSON_TRUE;
     return 0;
 }
@@ -147,7 +147,7 @@ static int take_samples(parser *parser, tare__figure *figure)
     if (token == TARE__JSON_NULL)
         return 0;
     if (token != TARE__JSON_ARRAY)
-        return other_than(parser, token, "a list of numbers is due here");
+        return other_than(parser, token, "expected an array of numbers");
     while ((token = tare__json_next(&parser->json)) == TARE__JSON_NUMBER) {
         double value = tare__json_double_of(parser->json.text, parser->json.length);
         if (figure->n_samples == TARE__FIGURE_SAMPLES_MAX)
@@ -233,7 +233,7 @@ static int take_notes(parser *parser)
             return no_memory(parser);
         parser->into->notes[parser->into->n_notes++] = copy;
     }
-    return token == TARE__JSON_END_ARRAY ? 0 : other_than(parser, token, "a note is not a text");
+    return token == TARE__JSON_END_ARRAY ? 0 : other_than(parser, token, "a note is not a string");
 }
 
 static int take_object(parser *parser, bool inner);
@@ -245,9 +245,9 @@ static int take_figures(parser *parser, bool inner)
     if (token == TARE__JSON_OBJECT && !inner)
         return take_object(parser, true);
     if (token != TARE__JSON_ARRAY)
-        return other_than(parser, token, "a list of figures is due here");
+        return other_than(parser, token, "expected an array of figures");
     if (parser->has_figures)
-        return wrong(parser, "figures come a second time");
+        return wrong(parser, "\"figures\" appears twice");
     parser->has_figures = true;
     while ((token = tare__json_next(&parser->json)) == TARE__JSON_OBJECT) {
         int status = take_figure(parser);
@@ -297,7 +297,7 @@ static int take_document(parser *parser)
 {
     tare__json_token token = tare__json_next(&parser->json);
     if (token != TARE__JSON_OBJECT)
-        return other_than(parser, token, "a baseline is an object");
+        return other_than(parser, token, "a baseline must be an object");
     int status = take_object(parser, false);
     if (status)
         return status;

@@ -14,7 +14,7 @@
 static int refuse(const char *what, const char *limit, tare__error *error)
 {
     return tare__fail(error, TARE_E_USAGE,
-                      "%s: '%.64s' is no limit; write it as 5%%, 5%%,1ms, 100ms, 2GB, 1000samples/s or 0.25",
+                      "%s: '%.64s' is not a limit; write it as 5%%, 5%%,1ms, 100ms, 2GB, 1000samples/s or 0.25",
                       what, limit);
 }
 

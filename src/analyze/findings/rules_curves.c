@@ -300,14 +300,14 @@ double tare__machine_share(const tare__analysis *of, tare__metric metric)
 {
     static const tare__metric parts[] = {TARE__M_CPU_USER, TARE__M_CPU_SYSTEM, TARE__M_CPU_IDLE,
                                          TARE__M_CPU_IOWAIT, TARE__M_CPU_STEAL};
-    const tare__metric_row *asked = tare__rows_first(of, metric, TARE__SUBJECT_SYSTEM);
+    const tare__metric_row *requested = tare__rows_first(of, metric, TARE__SUBJECT_SYSTEM);
     double all = 0;
     for (size_t i = 0; i < TARE__COUNT_OF(parts); i++) {
         const tare__metric_row *row = tare__rows_first(of, parts[i], TARE__SUBJECT_SYSTEM);
         if (row)
             all += row->total;
     }
-    bool enough = asked && asked->n >= limit(LIMIT_FEWEST_SAMPLES) &&
-                  asked->to_ns - asked->from_ns >= limit(LIMIT_SHORTEST_RUN);
-    return enough && all > 0 ? asked->total / all : NAN;
+    bool enough = requested && requested->n >= limit(LIMIT_FEWEST_SAMPLES) &&
+                  requested->to_ns - requested->from_ns >= limit(LIMIT_SHORTEST_RUN);
+    return enough && all > 0 ? requested->total / all : NAN;
 }

@@ -104,7 +104,7 @@ static bool has_training(const tare__analysis *of)
     return false;
 }
 
-static bool is_told(const findings *out, const tare__hot *hot)
+static bool is_reported(const findings *out, const tare__hot *hot)
 {
     static const char *const same[] = {"operation", "data-loading", "forward", "backward", "disk-bound",
                                        "outside-steps", "gil"};
@@ -190,7 +190,7 @@ void tare__rule_hot_code(findings *out, const tare__analysis *of)
         question = (tare__hot_question){.thread = is_thread, .context = leading = other};
         known = find_hot(of, &question, &hot);
     }
-    if (!known || is_told(out, &hot) || hot.file[0] == '<') /* parts of the interpreter: not worth a finding */
+    if (!known || is_reported(out, &hot) || hot.file[0] == '<') /* parts of the interpreter: not worth a finding */
         return;
     snprintf(thread, sizeof thread, leading->main ? "the main thread" : "thread %" PRId64, leading->tid);
     if (leading->name)

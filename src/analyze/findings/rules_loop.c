@@ -16,7 +16,7 @@ static bool is_beside_phases(const tare__analysis *of, const tare__span_row *row
     for (uint32_t at = row->parent; at != TARE__NO_ROW; at = of->spans[at].parent) {
         if (of->spans[at].kind == TARE_KIND_STEP)
             return true;
-        if (of->spans[at].kind == TARE_KIND_PHASE || tare__span_is_told(of->spans[at].name))
+        if (of->spans[at].kind == TARE_KIND_PHASE || tare__span_is_reported(of->spans[at].name))
             return false;
     }
     return false;
@@ -27,7 +27,7 @@ static bool sums_of(const tare__analysis *of, sums *sum)
 {
     *sum = (sums){0};
     for (size_t i = 0; i < of->n_spans; i++)
-        if (tare__span_is_told(of->spans[i].name) && is_beside_phases(of, &of->spans[i]))
+        if (tare__span_is_reported(of->spans[i].name) && is_beside_phases(of, &of->spans[i]))
             sum->named_ns += of->spans[i].total_ns;
     for (size_t i = 0; i < of->n_steps; i++) {
         const tare__step_course *course = &of->steps[i].course;
@@ -123,7 +123,7 @@ static between between_of(const tare__analysis *of)
     between sum = {0};
     for (size_t i = 0; i < of->n_steps; i++) {
         sum.all_ns += of->steps[i].from_first_ns;
-        sum.ns += of->steps[i].between_ns - of->steps[i].between_told_ns; /* these have separate rules */
+        sum.ns += of->steps[i].between_ns - of->steps[i].between_reported_ns; /* these have separate rules */
         sum.forward_ns += of->steps[i].between_forward_ns;
         sum.longest_ns += of->steps[i].longest_gap_ns;
         sum.gaps += (double)of->steps[i].gaps;

@@ -76,11 +76,7 @@ static void bound_with_waiting(ranked *rows, size_t n)
     }
 }
 
-static int by_begin(const void *a, const void *b)
-{
-    const ranked *left = a, *right = b;
-    return (left->from_ns > right->from_ns) - (left->from_ns < right->from_ns);
-}
+TARE__ORDER(by_begin, ranked, TARE__RISING(from_ns))
 
 double tare__gain_of_ranks(const tare__analysis *of, rank_gain *gain, const void *context, const tare__analysis **most)
 {
@@ -176,9 +172,9 @@ static double others_ns(const tare__analysis *of, const tare__process_row *slowe
 static double backward_like(const tare__analysis *slowest, const tare__analysis *other)
 {
     double own = passes_of(slowest, "forward").total_ns / (double)slowest->processes->steps;
-    double theirs = passes_of(other, "forward").total_ns / (double)other->processes->steps;
+    double foreign = passes_of(other, "forward").total_ns / (double)other->processes->steps;
     return passes_of(slowest, "backward").least_ns / (double)slowest->processes->steps *
-           (own > theirs ? theirs / own : 1);
+           (own > foreign ? foreign / own : 1);
 }
 
 /* Lower bound of a step of the job once the slowest rank is as fast as the other: phases take as long as the fastest
@@ -218,11 +214,11 @@ void tare__rule_straggler(findings *out, const tare__analysis *of)
         !(lost > limit(LIMIT_STRAGGLER_LOST) * slowest->steps_ns / (double)slowest->steps))
         return;
     tare__finding_add(out, TARE__WARNING);
-    tare__say_title(out, "Rank %llu keeps the others waiting: %s of its own in a step, theirs %s",
+    tare__say_title(out, "Rank %llu delays the others: %s of its own work per step, theirs %s",
                     (unsigned long long)slowest->rank, tare__show_time(own).text, tare__show_time(others).text);
     tare__say_evidence(out,
-                       "Outside of the backward pass, in which ranks wait for each other, process %lld took %s a step "
-                       "on average over %s steps; the median of the other ranks is %s.", (long long)slowest->pid,
+                       "Outside of the backward pass, in which ranks wait for each other, process %lld took %s per "
+                       "step on average over %s steps; the median of the other ranks is %s.", (long long)slowest->pid,
                        tare__show_time(own).text, tare__show((double)slowest->steps, TARE__SHOW_COUNT).text,
                        tare__show_time(others).text);
     tare__say_advice(out,

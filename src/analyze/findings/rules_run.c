@@ -116,16 +116,16 @@ static const struct {
 } signals[] = {
     {SIGABRT, "SIGABRT", "It aborted: an assertion or a library. The last lines of its output say why."},
     {SIGSEGV, "SIGSEGV",
-     "It touched memory that is not its own: a fault in native code. A debugger or "
+     "It accessed invalid memory: a fault in native code. A debugger or "
      "PYTHONFAULTHANDLER=1 shows where."},
     {SIGBUS, "SIGBUS",
-     "It touched a mapped file or shared memory that is not there: often a full /dev/shm "
+     "It accessed a mapped file or shared memory that is not there: often a full /dev/shm "
      "(docker --shm-size, --ipc=host)."},
     {SIGFPE, "SIGFPE", "It divided an integer by zero."},
-    {SIGILL, "SIGILL", "This CPU does not know an instruction of it: a library was built for a newer one."},
+    {SIGILL, "SIGILL", "This CPU does not support one of its instructions: a library was built for a newer CPU."},
     {SIGKILL, "SIGKILL",
      "It was killed by a scheduler, a time limit, a user, or the kernel's OOM killer (see dmesg)."},
-    {SIGTERM, "SIGTERM", "It was asked to end by a scheduler, a time limit or a user."},
+    {SIGTERM, "SIGTERM", "A scheduler, a time limit or a user terminated it."},
     {SIGINT, "SIGINT", "It was interrupted (Ctrl-C)."},
     {SIGHUP, "SIGHUP", "Its terminal closed: run it under nohup, tmux or a scheduler."},
     {SIGPIPE, "SIGPIPE", "The reader of its output closed the pipe."},
@@ -145,7 +145,7 @@ void tare__rule_ended_by_signal(findings *out, const tare__analysis *of)
         }
     tare__say_title(out, "Ended by signal %d%s%s%s after %s", number, name ? " (" : "", name ? name : "",
                     name ? ")" : "", tare__show_time(of->run.elapsed_ns).text);
-    tare__say_evidence(out, "The program did not end by itself: signal %d ended it at %s.", number,
+    tare__say_evidence(out, "Signal %d ended the program at %s.", number,
                        tare__show_time(of->run.elapsed_ns).text);
     say_open_span(out, of);
     tare__say_advice(out, "%s", meaning);

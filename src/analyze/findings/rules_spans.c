@@ -336,12 +336,12 @@ static bool add_up(const tare__analysis *of, operations *all)
 }
 
 /* Whether another rule covers it and has reported it. */
-static bool told_elsewhere(const findings *out, const tare__analysis *of, const char *name, uint32_t kind)
+static bool reported_elsewhere(const findings *out, const tare__analysis *of, const char *name, uint32_t kind)
 {
     static const struct {
         phase phase;
         const char *id;
-    } told[] = {{LOADING, "data-loading"}, {LOADING, "loader-bound"}, {LOADING, "single-worker"},
+    } reported[] = {{LOADING, "data-loading"}, {LOADING, "loader-bound"}, {LOADING, "single-worker"},
                 {FORWARD, "forward"}, {BACKWARD, "backward"}};
     if (strncmp(name, TARE__SYNC, strlen(TARE__SYNC)) == 0)
         return true; /* waiting is not work: sync-points reports its gain */
@@ -355,8 +355,8 @@ static bool told_elsewhere(const findings *out, const tare__analysis *of, const 
     if (phase == LOADING && !tare__compute_is_idle(of))
         return true; /* hidden by the work of a GPU */
     for (size_t i = 0; phase != PHASES && i < out->n; i++)
-        for (size_t j = 0; j < TARE__COUNT_OF(told); j++)
-            if (told[j].phase == phase && strcmp(out->rows[i].id, told[j].id) == 0)
+        for (size_t j = 0; j < TARE__COUNT_OF(reported); j++)
+            if (reported[j].phase == phase && strcmp(out->rows[i].id, reported[j].id) == 0)
                 return true;
     return false;
 }
@@ -421,7 +421,7 @@ void tare__rule_operations(findings *out, const tare__analysis *of)
     for (uint32_t id = 0; !out->failed && all.n > 1 && id < all.n; id++)
         if (all.self_ns[id] > limit(LIMIT_OPERATION_INFO) * all.all_ns && all.kinds[id] != 0 &&
             all.self_ns[id] > limit(LIMIT_OPERATION_OF_RUN) * of->run.elapsed_ns &&
-            !told_elsewhere(out, of, tare__intern_text(all.names, id, NULL), all.kinds[id]))
+            !reported_elsewhere(out, of, tare__intern_text(all.names, id, NULL), all.kinds[id]))
             tell_operation(out, of, &all, id);
     free_operations(&all);
 }

@@ -71,10 +71,10 @@ static double starts_of(const tare__analysis *of, double *calls)
 
 static loading loading_of(const tare__analysis *of, const training *sum)
 {
-    tare__fact_row told;
-    bool known = tare__fact_sum(of, "torch.loader.workers", &told);
+    tare__fact_row reported;
+    bool known = tare__fact_sum(of, "torch.loader.workers", &reported);
     double cores = of->usage.cores_allowed > 0 ? of->usage.cores_allowed : 1;
-    loading found = {.known = known, .workers = known ? told.max : 0, .load_ns = sum->data_ns, .busy = NAN};
+    loading found = {.known = known, .workers = known ? reported.max : 0, .load_ns = sum->data_ns, .busy = NAN};
     /* Batches per backward pass: several backward passes per step are gradient accumulation. */
     found.loaders = fmax(1, round(sum->batches / fmax(1, fmax(sum->steps, sum->backwards))));
     found.starts_ns = starts_of(of, &(double){0});
@@ -198,7 +198,7 @@ static void advise_loading(findings *out, const tare__analysis *of, const loadin
                           "The workers have time left, so that more of them do not help. %s a larger prefetch_factor; "
                           "smaller samples, which are cheaper to copy between processes.",
                           of->n_epochs && of->epochs[0].count > 1
-                              ? "Set persistent_workers=True, so that they are not started for each epoch anew; try"
+                              ? "Set persistent_workers=True, so that they are not restarted for each epoch; try"
                               : "Try");
     else
         tare__say_advice(out,
@@ -274,7 +274,7 @@ void tare__rule_worker_restarts(findings *out, const tare__analysis *of)
         .within = tare__in_start, .context = TARE__WORKERS, .time = "the time in which workers start and end"};
     tare__say_hot(out, of, &starts);
     tare__say_advice(out,
-                     "Set DataLoader(persistent_workers=True), so that workers are not started for each epoch anew.");
+                     "Set DataLoader(persistent_workers=True), so that workers are not restarted for each epoch.");
     tare__say_rank_gain(out, of, gain_of_restarts, NULL, "all of that time (Amdahl's law)");
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
     tare__say_figure(out, "starting", ns / 1e9, TARE__SHOW_SECONDS);

@@ -278,17 +278,17 @@ static bool holds(const place *at, uint32_t node)
 
 static void evaluate_rule(findings *out, tare__cells *with, const tare__rules *rules, const user_rule *rule)
 {
-    size_t n = tare__table_rows(with->of, rule->table), told = 0, first = out->n;
+    size_t n = tare__table_rows(with->of, rule->table), reported = 0, first = out->n;
     for (size_t i = 0; i < n; i++) {
         place at = {with, rules, tare__table_row(with->of, rule->table, i), i};
         if (!holds(&at, rule->where) || !holds(&at, rule->when))
             continue;
-        if (told++ < USER_PER_RULE)
+        if (reported++ < USER_PER_RULE)
             tell(out, &at, rule);
     }
-    if (told > USER_PER_RULE && out->n > first) {
+    if (reported > USER_PER_RULE && out->n > first) {
         out->now = &out->rows[out->n - 1]; /* not the spare row */
-        tare__say_evidence(out, "It holds for %zu more rows.", told - USER_PER_RULE);
+        tare__say_evidence(out, "It holds for %zu more rows.", reported - USER_PER_RULE);
     }
 }
 

@@ -144,7 +144,7 @@ static token read_text(lexer *lexer)
     }
     token.length = (size_t)(lexer->at - token.at);
     if (lexer->at == lexer->end || *lexer->at != '"')
-        return wrong_text(token, "a text must end with a quote on the line where it begins");
+        return wrong_text(token, "a string must end with a quote on the line where it begins");
     step(lexer);
     if (token.length > USER_TEXT_MAX)
         return wrong_text(token, "the text is too long; the most is 1000 bytes");

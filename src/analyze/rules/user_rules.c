@@ -91,7 +91,7 @@ static bool take(parser *parser, token_kind kind, const char *text)
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 static const char *const type_names[] = {
-    [VALUE_NUMBER] = "a number", [VALUE_TEXT] = "a text", [VALUE_TRUTH] = "a condition"};
+    [VALUE_NUMBER] = "a number", [VALUE_TEXT] = "a string", [VALUE_TRUTH] = "a condition"};
 static const char *const unit_names[] = {
     [UNIT_ANY] = "a value",   [UNIT_COUNT] = "a number", [UNIT_TIME] = "a time", [UNIT_BYTES] = "bytes",
     [UNIT_SHARE] = "a share", [UNIT_CORES] = "cores",    [UNIT_RATE] = "a rate",
@@ -127,7 +127,7 @@ static const char *unescape(parser *parser, const token *token)
         if (c == '\\' && i + 1 < token->length) {
             c = token->at[++i];
             if (c != '"' && c != '\\') {
-                fail_at(parser, token, "in a text only \\\" and \\\\ follow a backslash");
+                fail_at(parser, token, "invalid escape in a string: only \\\" and \\\\ are allowed");
                 return "";
             }
         }
@@ -143,7 +143,7 @@ static uint32_t parse_column(parser *parser, node_op op)
 {
     token at = parser->next;
     if (at.kind != TOKEN_NAME) {
-        fail_at(parser, &at, "here stands %s where a value is expected: a column, a number, a text or '('",
+        fail_at(parser, &at, "expected a value (a column, a number, a string or '('), found %s",
                 quote(&at).text);
         return NO_NODE;
     }
@@ -161,10 +161,10 @@ static uint32_t parse_column(parser *parser, node_op op)
 static uint32_t parse_known(parser *parser)
 {
     if (!take(parser, TOKEN_SIGN, "("))
-        fail_at(parser, &parser->next, "known is written as known(column)");
+        fail_at(parser, &parser->next, "syntax of known: known(column)");
     uint32_t node = parser->status ? NO_NODE : parse_column(parser, OP_KNOWN);
     if (!parser->status && !take(parser, TOKEN_SIGN, ")"))
-        fail_at(parser, &parser->next, "here a ')' is missing");
+        fail_at(parser, &parser->next, "expected ')'");
     return node;
 }
 
@@ -174,7 +174,7 @@ static uint32_t parse_primary(parser *parser)
     if (take(parser, TOKEN_SIGN, "(")) {
         uint32_t inner = parse_or(parser);
         if (!parser->status && !take(parser, TOKEN_SIGN, ")"))
-            fail_at(parser, &parser->next, "here stands %s where a ')' is expected", quote(&parser->next).text);
+            fail_at(parser, &parser->next, "expected ')', found %s", quote(&parser->next).text);
         return inner;
     }
     if (at.kind == TOKEN_NUMBER) {
@@ -201,7 +201,7 @@ static bool expect(parser *parser, const token *at, uint32_t node, value_type ty
     if (parser->status)
         return false;
     if (node_at(parser, node)->type != type)
-        fail_at(parser, at, "'%.*s' goes with %s, not with %s", (int)at->length, at->at, type_names[type],
+        fail_at(parser, at, "'%.*s' requires %s, not %s", (int)at->length, at->at, type_names[type],
                 type_names[node_at(parser, node)->type]);
     return !parser->status;
 }
@@ -303,14 +303,14 @@ static void check_comparison(parser *parser, const token *at, node_op op, uint32
     const user_node *a = node_at(parser, left), *b = node_at(parser, right);
     if (op == OP_LIKE || op == OP_NOT_LIKE) {
         if (a->type != VALUE_TEXT || b->op != OP_TEXT)
-            fail_at(parser, at, "'%.*s' stands between a text and a pattern in quotes", (int)at->length, at->at);
+            fail_at(parser, at, "'%.*s' requires a string and a quoted pattern", (int)at->length, at->at);
     } else if (a->type != b->type) {
         fail_at(parser, at, "'%.*s' between %s and %s", (int)at->length, at->at, type_names[a->type],
                 type_names[b->type]);
     } else if (a->type == VALUE_NUMBER) {
         check_units(parser, at, a->unit, b->unit);
     } else if (op != OP_EQUAL && op != OP_NOT_EQUAL) {
-        fail_at(parser, at, "'%.*s' goes with numbers, not with %s", (int)at->length, at->at, type_names[a->type]);
+        fail_at(parser, at, "'%.*s' requires numbers, not %s", (int)at->length, at->at, type_names[a->type]);
     }
 }
 
@@ -420,7 +420,7 @@ static piece_format parse_format(parser *parser, const token *at, const char *na
     for (size_t i = 0; i < TARE__COUNT_OF(formats); i++)
         if (strlen(formats[i].name) == length && memcmp(formats[i].name, name, length) == 0)
             return formats[i].format;
-    fail_at(parser, at, "'%.*s' is no format: percent, bytes, time, count or number are",
+    fail_at(parser, at, "'%.*s' is not a format (percent, bytes, time, count, number)",
             length < 40 ? (int)length : 40, name);
     return AS_IT_IS;
 }
@@ -439,9 +439,9 @@ static void parse_value(parser *parser, const token *text, const char *from, con
     advance(parser);
     uint32_t node = parse_expression(parser);
     if (!parser->status && parser->next.kind != TOKEN_END)
-        fail_at(parser, &parser->next, "'%s' is too much between braces", quote(&parser->next).text);
+        fail_at(parser, &parser->next, "unexpected '%s' between braces", quote(&parser->next).text);
     if (!parser->status && format != AS_IT_IS && node_at(parser, node)->type != VALUE_NUMBER)
-        fail_at(parser, text, "only a number has a format, this is %s", type_names[node_at(parser, node)->type]);
+        fail_at(parser, text, "a format requires a number; this is %s", type_names[node_at(parser, node)->type]);
     parser->lexer = outer;
     parser->next = next;
     add_piece(parser, (user_piece){.node = node, .format = format});
@@ -463,7 +463,7 @@ static void parse_pieces(parser *parser, const token *at, const char *text)
         }
         const char *close = strchr(text, '}');
         if (*text == '}' || !close) {
-            fail_at(parser, at, "a brace in a text has no partner; write {{ or }} for the sign itself");
+            fail_at(parser, at, "unmatched brace in a string; write {{ or }} for a literal brace");
             break;
         }
         parse_value(parser, at, text + 1, close);
@@ -476,11 +476,11 @@ static user_sentence parse_sentence(parser *parser)
     token at = parser->next;
     user_sentence sentence = {(uint32_t)parser->rules->n_pieces, 0};
     if (at.kind != TOKEN_TEXT) {
-        fail_at(parser, &at, "here stands %s where a text in quotes is expected", quote(&at).text);
+        fail_at(parser, &at, "expected a quoted string, found %s", quote(&at).text);
         return sentence;
     }
     if (at.length == 0)
-        fail_at(parser, &at, "the text is empty");
+        fail_at(parser, &at, "the string is empty");
     parse_pieces(parser, &at, unescape(parser, &at));
     sentence.n = (uint32_t)(parser->rules->n_pieces - sentence.first);
     if (!parser->status)
@@ -538,7 +538,7 @@ static void parse_gain(parser *parser, user_rule *rule)
     token at = parser->next;
     rule->gain = parse_expression(parser);
     if (!parser->status && node_at(parser, rule->gain)->type != VALUE_NUMBER)
-        fail_at(parser, &at, "a gain is a number: the share of steady-state time that could be saved");
+        fail_at(parser, &at, "a gain must be a number: the share of steady-state time that could be saved");
 }
 
 static void parse_severity(parser *parser, user_rule *rule)
@@ -548,7 +548,7 @@ static void parse_severity(parser *parser, user_rule *rule)
             rule->severity = (tare__severity)i;
             return;
         }
-    fail_at(parser, &parser->next, "'%s' is no severity: info, warning and critical are", quote(&parser->next).text);
+    fail_at(parser, &parser->next, "'%s' is not a severity (info, warning, critical)", quote(&parser->next).text);
 }
 
 enum { NEEDED = 1, FIRST = 2 };
@@ -570,9 +570,9 @@ static bool parse_clause(parser *parser, user_rule *rule, unsigned *seen)
         if (!is(parser, TOKEN_NAME, clauses[i].word))
             continue;
         if (*seen & 1u << i)
-            fail_at(parser, &at, "the rule has its '%s' already", clauses[i].word);
+            fail_at(parser, &at, "the rule already has a '%s'", clauses[i].word);
         else if (!(clauses[i].flags & FIRST) && !rule->table)
-            fail_at(parser, &at, "'table' comes first in a rule: what '%s' means depends on it", clauses[i].word);
+            fail_at(parser, &at, "'table' must come before '%s' in a rule", clauses[i].word);
         if (parser->status)
             return false;
         *seen |= 1u << i;
@@ -587,7 +587,7 @@ static void check_name(parser *parser, const token *at, const char *name)
 {
     for (size_t i = 0; i < parser->rules->n_rules; i++)
         if (strcmp(parser->rules->rules[i].name, name) == 0)
-            fail_at(parser, at, "there is a rule '%s' already, in line %u", name, parser->rules->rules[i].line);
+            fail_at(parser, at, "rule '%s' is already defined in line %u", name, parser->rules->rules[i].line);
 }
 
 static void parse_rule(parser *parser)
@@ -607,7 +607,7 @@ static void parse_rule(parser *parser)
     }
     check_name(parser, &at, rule.name);
     if (rules->n_rules == USER_RULES_MAX)
-        fail_at(parser, &keyword, "there are more than %u rules", USER_RULES_MAX);
+        fail_at(parser, &keyword, "more than %u rules", USER_RULES_MAX);
     unsigned seen = 0;
     parser->table = NULL;
     advance(parser);
@@ -626,8 +626,8 @@ static void parse_all(parser *parser)
     while (!parser->status && parser->next.kind != TOKEN_END) {
         if (!is(parser, TOKEN_NAME, "rule"))
             fail_at(parser, &parser->next,
-                    "here stands '%s' where 'rule', 'table', 'when', 'say', 'evidence', 'advice', 'gain' or "
-                    "'severity' is expected", quote(&parser->next).text);
+                    "expected 'rule', 'table', 'when', 'say', 'evidence', 'advice', 'gain' or 'severity', found '%s'",
+                    quote(&parser->next).text);
         else
             parse_rule(parser);
     }

@@ -246,8 +246,8 @@ DOCUMENT(compare, "tare-compare", 1, 1, compare_tables);
 /* ---- a check ----------------------------------------------------------------------------------------------------- */
 MADE(checked_outcome, tare__check_row, tare__value_text(tare__outcome_word(row->outcome)))
 MADE(checked_reason, tare__check_row, tare__value_text(row->reason))
-MADE(checked_gate, tare__check_row, tare__value_number(row->gated ? row->decision.asked.gate.share : NAN))
-MADE(checked_floor, tare__check_row, tare__value_number(row->gated ? row->decision.asked.gate.floor : NAN))
+MADE(checked_gate, tare__check_row, tare__value_number(row->gated ? row->decision.requested.gate.share : NAN))
+MADE(checked_floor, tare__check_row, tare__value_number(row->gated ? row->decision.requested.gate.floor : NAN))
 MADE(checked_limit, tare__check_row, tare__value_number(row->has_limit ? row->limit : NAN))
 
 #define R tare__check_row

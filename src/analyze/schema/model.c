@@ -29,7 +29,7 @@ MADE(tensor_symbols, tare__model_tensor,
 #define R tare__model_tensor
 #define TENSOR(shown)                                                                                                 \
     C(name, TEXT, NOTHING, "name", .key = true, .page = shown),                                                       \
-        C(type, TEXT, NOTHING, "`float32`; `sequence`, `map` or `optional` of what is no tensor; null: not known",    \
+        C(type, TEXT, NOTHING, "`float32`; `sequence`, `map` or `optional` if it is not a tensor; null: not known",   \
           .page = shown),                                                                                            \
         M("shape", NUMBERS, NOTHING, tensor_shape, "its dimensions; null: not known", .between = "x"),                \
         M("symbols", TEXTS, NOTHING, tensor_symbols, "name of each dimension in the file; null: it has a number",     \

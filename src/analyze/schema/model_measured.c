@@ -94,7 +94,7 @@ MADE(casts_share, tare__runner_result, tare__value_number(row->executed ? row->c
 
 #define R tare__runner_result
 static const tare__schema_column precision_columns[] = {
-    N("asked", precision, TEXT, NOTHING, "requested precision", NOT_IN_PAGE),
+    N("requested", precision, TEXT, NOTHING, "requested precision", NOT_IN_PAGE),
     C(converted, BOOL, NOTHING, "weights and constants were converted to it", NOT_IN_PAGE),
     C(executed, TEXT, NOTHING, "types that layers ran in: `float16, float32`"),
     M("reason", TEXT, NOTHING, executed_reason, "why `executed` is null", NOT_IN_PAGE),

@@ -41,7 +41,7 @@ MADE(process_status, tare__process_row, tare__value_whole(row->exit_status, row-
 #define R tare__process_row
 static const tare__schema_column process_columns[] = {
     C(number, U32, NOTHING, "number of the process in the file", HIDDEN),
-    C(label, TEXT, NOTHING, "name for people: `rank 1 (python train.py)`; of a process without a rank, `command`",
+    C(label, TEXT, NOTHING, "display name: `rank 1 (python train.py)`; of a process without a rank, `command`",
       .label = "Process"),
     C(pid, I64_OR_0, NOTHING, "process id", .label = "PID"),
     C(parent_pid, I64_OR_0, NOTHING, "process id of its parent", .label = "Parent PID"),

@@ -104,8 +104,8 @@ tare__value tare__schema_cell(tare__cells *cells, const tare__schema_column *col
 const char *tare__schema_absent(const tare__schema_column *column, const void *row)
 {
     const void *at = (const char *)row + column->absent_at;
-    const char *told = column->absent_at ? *(const char *const *)at : NULL;
-    return told ? told : column->absent;
+    const char *reported = column->absent_at ? *(const char *const *)at : NULL;
+    return reported ? reported : column->absent;
 }
 
 tare__metric_unit tare__schema_unit(const tare__schema_column *column, const void *row)

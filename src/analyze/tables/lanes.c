@@ -147,17 +147,8 @@ static int draw_complete(work *work, stream *stream, const tare__complete_span *
 }
 
 /* By start, the longer span first, so that an enclosing span is placed above the spans inside it. */
-static int by_start(const void *a, const void *b)
-{
-    const tare__complete_span *left = a, *right = b;
-    if (left->start != right->start)
-        return left->start < right->start ? -1 : 1;
-    if (left->end != right->end)
-        return left->end > right->end ? -1 : 1;
-    if (left->track != right->track)
-        return left->track < right->track ? -1 : 1;
-    return left->name < right->name ? -1 : left->name > right->name;
-}
+TARE__ORDER(by_start, tare__complete_span,
+            TARE__RISING(start) TARE__FALLING(end) TARE__RISING(track) TARE__RISING(name))
 
 int tare__analyze_draw_complete(work *work, stream *stream, tare__complete_span *spans, uint32_t n)
 {

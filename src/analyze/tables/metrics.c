@@ -22,9 +22,9 @@
 /* ---- start --------------------------------------------------------------------------------------- */
 static double gap_of(const tare__trace *trace)
 {
-    double asked = (double)tare__trace_run_of(trace)->interval_ns;
+    double requested = (double)tare__trace_run_of(trace)->interval_ns;
     double longest = (double)tare__trace_end_of(trace)->stretched_ns;
-    double interval = longest > asked ? longest : asked;
+    double interval = longest > requested ? longest : requested;
     return GAP_INTERVALS * (interval > 0 ? interval : INTERVAL_NS);
 }
 
@@ -59,8 +59,8 @@ int tare__analyze_start_metrics(work *work)
     metrics *metrics = &work->metrics;
     const tare__trace_series *series = tare__trace_series_rows(work->trace, &metrics->n);
     metrics->gap_ns = gap_of(work->trace);
-    double asked = (double)tare__trace_run_of(work->trace)->interval_ns;
-    metrics->least_ns = (asked > 0 && asked < INTERVAL_NS ? asked : INTERVAL_NS) / 2;
+    double requested = (double)tare__trace_run_of(work->trace)->interval_ns;
+    metrics->least_ns = (requested > 0 && requested < INTERVAL_NS ? requested : INTERVAL_NS) / 2;
     if (!metrics->n)
         return 0;
     metrics->rows = calloc(metrics->n, sizeof *metrics->rows);

@@ -170,7 +170,7 @@ static uint16_t flags_of(const nodes *all, const canons *names, const node *pare
     bool waits = kind == TARE_KIND_SPAN && strncmp(names->rows[child->name].text, TARE__SYNC, strlen(TARE__SYNC)) == 0;
     if ((kind == TARE_KIND_PHASE || waits) && is_phase_of_step(all, names, parent))
         flags |= waits ? NODE_PART : NODE_PART | NODE_PHASE;
-    if ((kind == TARE_KIND_PHASE || tare__span_is_told(names->rows[child->name].text)) &&
+    if ((kind == TARE_KIND_PHASE || tare__span_is_reported(names->rows[child->name].text)) &&
         !is_in_step(all, names, parent))
         flags |= NODE_PART;
     return flags;

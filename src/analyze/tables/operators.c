@@ -292,14 +292,7 @@ static void fill_row(const operators *all, const operator_sum *sum, const step_s
     tare__operators_put_shapes(all, sum, arena, row);
 }
 
-static int by_self(const void *a, const void *b)
-{
-    const tare__operator_row *left = a, *right = b;
-    if (left->self_ns != right->self_ns)
-        return left->self_ns < right->self_ns ? 1 : -1;
-    int order = strcmp(left->name, right->name);
-    return order ? order : (int)left->direction - (int)right->direction;
-}
+TARE__ORDER(by_self, tare__operator_row, TARE__FALLING(self_ns) TARE__BY_TEXT(name) TARE__RISING(direction))
 
 static int make_rows(operators *all, tare__analysis *analysis)
 {

@@ -19,15 +19,8 @@ typedef struct ordered {
     uint64_t total;
 } ordered;
 
-static int by_parent_and_total(const void *a, const void *b)
-{
-    const ordered *left = a, *right = b;
-    if (left->parent != right->parent)
-        return left->parent < right->parent ? -1 : 1;
-    if (left->total != right->total)
-        return left->total < right->total ? 1 : -1;
-    return left->at < right->at ? -1 : 1; /* by first occurrence */
-}
+TARE__ORDER(by_parent_and_total, ordered,
+            TARE__RISING(parent) TARE__FALLING(total) TARE__RISING(at) /* by first occurrence */)
 
 static void fill_row(tree *tree, module_sum *module, uint32_t parent, uint32_t depth, tare__module_row *row)
 {
@@ -90,15 +83,8 @@ static int make_modules(operators *all, tare__analysis *analysis)
     return status;
 }
 
-static int by_module_and_total(const void *a, const void *b)
-{
-    const tare__module_operator_row *left = a, *right = b;
-    if (left->module != right->module)
-        return left->module < right->module ? -1 : 1;
-    if (left->total_ns != right->total_ns)
-        return left->total_ns < right->total_ns ? 1 : -1;
-    return strcmp(left->name, right->name);
-}
+TARE__ORDER(by_module_and_total, tare__module_operator_row,
+            TARE__RISING(module) TARE__FALLING(total_ns) TARE__BY_TEXT(name))
 
 static int make_cells(operators *all, tare__analysis *analysis)
 {

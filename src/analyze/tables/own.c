@@ -5,10 +5,10 @@
 
 #define COST_UNIT 256.0 /* costs are recorded in 1/256 ticks */
 
-static cost cost_of(const tare__own_cost *told)
+static cost cost_of(const tare__own_cost *reported)
 {
-    return (cost){true, told->pair / COST_UNIT, told->inner / COST_UNIT, told->next / COST_UNIT,
-                  told->aggregate / COST_UNIT};
+    return (cost){true, reported->pair / COST_UNIT, reported->inner / COST_UNIT, reported->next / COST_UNIT,
+                  reported->aggregate / COST_UNIT};
 }
 
 static void add_weighted(cost *sum, const cost *one, double weight)

@@ -121,15 +121,8 @@ int tare__analyze_note(work *work, const stream *stream, const frame *frame, uin
     return 0;
 }
 
-static int by_process_and_time(const void *a, const void *b)
-{
-    const call *left = a, *right = b;
-    if (left->process != right->process)
-        return left->process < right->process ? -1 : 1;
-    if (left->begin != right->begin)
-        return left->begin < right->begin ? -1 : 1;
-    return left->node < right->node ? -1 : left->node > right->node; /* outer nodes were created first */
-}
+TARE__ORDER(by_process_and_time, call,
+            TARE__RISING(process) TARE__RISING(begin) TARE__RISING(node) /* outer nodes were created first */)
 
 /* ---- pairing ------------------------------------------------------------------------------------- */
 /* A window is one forward pass and the backward pass after it. Of the nodes that are ready, autograd runs the one

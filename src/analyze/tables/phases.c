@@ -155,11 +155,7 @@ static void take_line(imports *all, const char *line)
     }
 }
 
-static int by_from(const void *a, const void *b)
-{
-    const import *left = a, *right = b;
-    return (left->from > right->from) - (left->from < right->from);
-}
+TARE__ORDER(by_from, import, TARE__RISING(from))
 
 static int load_imports(const work *work, imports *all)
 {
@@ -206,13 +202,7 @@ static double importing_until(const imports *all, double until_ns)
     return sum;
 }
 
-static int by_total(const void *a, const void *b)
-{
-    const tare__import_row *left = a, *right = b;
-    if (left->total_ns != right->total_ns)
-        return left->total_ns < right->total_ns ? 1 : -1;
-    return strcmp(left->module, right->module);
-}
+TARE__ORDER(by_total, tare__import_row, TARE__FALLING(total_ns) TARE__BY_TEXT(module))
 
 /* One row per module; time shared by several imports belongs to the one that began first. */
 static int import_table(const imports *all, tare__analysis *analysis)

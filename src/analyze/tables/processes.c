@@ -47,7 +47,7 @@ const char *tare__analyze_command(tare__arena *arena, const char *arguments, siz
 
 /* ---- ranks --------------------------------------------------------------------------------------- */
 /* The rank as recorded when training began: for mp.spawn, there is no launcher to set it. */
-static bool told_rank(const work *work, uint32_t process, uint64_t *rank)
+static bool reported_rank(const work *work, uint32_t process, uint64_t *rank)
 {
     size_t n;
     const tare__trace_fact *facts = tare__trace_facts(work->trace, &n);
@@ -65,7 +65,7 @@ static bool told_rank(const work *work, uint32_t process, uint64_t *rank)
 bool tare__analyze_rank(const work *work, uint32_t process, uint64_t *rank)
 {
     const tare__trace_process *row = tare__trace_process_at(work->trace, process);
-    if (told_rank(work, process, rank))
+    if (reported_rank(work, process, rank))
         return true;
     *rank = row && row->has_rank ? row->rank : 0;
     return row && row->has_rank;
@@ -139,24 +139,24 @@ static int make_processes(const work *work, tare__analysis *analysis, tare__proc
 /* ---- threads ------------------------------------------------------------------------------------- */
 static void fill_thread(const work *work, tare__arena *arena, const stream *from, tare__thread_row *row)
 {
-    const tare__trace_stream *told = tare__trace_stream_at(work->trace, from->id);
-    const char *name = from == &work->stray ? "(more threads)" : told ? told->name : NULL;
+    const tare__trace_stream *reported = tare__trace_stream_at(work->trace, from->id);
+    const char *name = from == &work->stray ? "(more threads)" : reported ? reported->name : NULL;
     *row = (tare__thread_row){
         .process = tare__analyze_process_row(work, from->process),
         .stream = from->id,
-        .tid = told ? told->tid : 0,
+        .tid = reported ? reported->tid : 0,
         .name = copied(arena, name),
         .spans = from->spans + from->complete - from->continued,
         .events = from->events,
         .busy_ns = (double)from->busy * tare__trace_tick_ns(work->trace),
         .first_at_ns = from->first != UINT64_MAX ? tare__trace_ns(work->trace, from->first) : NAN,
         .last_at_ns = from->first != UINT64_MAX ? tare__trace_ns(work->trace, from->last) : NAN,
-        .dropped_spans = told ? told->dropped_spans : 0,
-        .dropped_others = told ? told->dropped_others : 0,
+        .dropped_spans = reported ? reported->dropped_spans : 0,
+        .dropped_others = reported ? reported->dropped_others : 0,
         .unmatched_ends = from->unmatched,
         .lost_ends = from->lost_ends,
         .lost_blocks = from->lost_blocks,
-        .skipped_slots = told ? told->skipped_slots : 0,
+        .skipped_slots = reported ? reported->skipped_slots : 0,
     };
 }
 
@@ -215,10 +215,7 @@ int tare__analyze_process_tables(work *work, tare__analysis *analysis)
 }
 
 /* ---- counters, marks, aggregates ----------------------------------------------------------------- */
-static int by_counter_name(const void *a, const void *b)
-{
-    return strcmp(((const tare__counter_row *)a)->name, ((const tare__counter_row *)b)->name);
-}
+TARE__ORDER(by_counter_name, tare__counter_row, TARE__BY_TEXT(name))
 
 static int make_counters(const work *work, tare__analysis *analysis)
 {
@@ -245,13 +242,7 @@ static int make_counters(const work *work, tare__analysis *analysis)
     return 0;
 }
 
-static int by_first_time(const void *a, const void *b)
-{
-    const tare__mark_row *left = a, *right = b;
-    if (left->first_at_ns != right->first_at_ns)
-        return left->first_at_ns < right->first_at_ns ? -1 : 1;
-    return strcmp(left->name, right->name);
-}
+TARE__ORDER(by_first_time, tare__mark_row, TARE__RISING(first_at_ns) TARE__BY_TEXT(name))
 
 static int make_marks(const work *work, tare__analysis *analysis)
 {

@@ -34,10 +34,7 @@ tare__durations tare__analyze_durations(const work *work, const tare__hist *hist
     };
 }
 
-static int by_number_name(const void *a, const void *b)
-{
-    return strcmp(((const tare__number_row *)a)->name, ((const tare__number_row *)b)->name);
-}
+TARE__ORDER(by_number_name, tare__number_row, TARE__BY_TEXT(name))
 
 void tare__analyze_sort_numbers(tare__number_row *rows, size_t n)
 {
@@ -78,13 +75,7 @@ typedef struct sorter {
     size_t room;
 } sorter;
 
-static int by_total(const void *a, const void *b)
-{
-    const node *left = *(node *const *)a, *right = *(node *const *)b;
-    if (left->total != right->total)
-        return left->total < right->total ? 1 : -1;
-    return left->id < right->id ? -1 : 1; /* by first occurrence */
-}
+TARE__ORDER_OF_POINTERS(by_total, node, TARE__FALLING(total) TARE__RISING(id) /* by first occurrence */)
 
 /* A retracted step, and no other step at its place. */
 static bool is_empty(const node *node)
@@ -295,9 +286,9 @@ static int sort_groups(work *work)
 static const char *group_name(const work *work, const group *group, tare__arena *arena)
 {
     const tare__trace_process *process = tare__trace_process_at(work->trace, group->process);
-    const tare__trace_stream *told = tare__trace_stream_at(work->trace, group->stream);
-    if (work->by == TARE__BY_THREAD && told && told->name)
-        return copied(arena, told->name);
+    const tare__trace_stream *reported = tare__trace_stream_at(work->trace, group->stream);
+    if (work->by == TARE__BY_THREAD && reported && reported->name)
+        return copied(arena, reported->name);
     if (work->by == TARE__BY_PROCESS && process && process->arguments)
         return tare__analyze_label(work, arena, process);
     return copied(arena, work->by == TARE__BY_THREAD ? "(unknown thread)" : "(unknown process)");

@@ -167,12 +167,13 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
 {
     const tare__own_table *own = &analysis->own;
     const metrics *metrics = &work->metrics;
-    char longest[TARE__UNIT_BYTES], asked[TARE__UNIT_BYTES];
+    char longest[TARE__UNIT_BYTES], requested[TARE__UNIT_BYTES];
     /* Small deviations are ignored; the table of Tare's overhead has the figures. */
     if (own->longest_interval_ns >= 1.5 * own->interval_ns)
         note(list,
              "sampling interval up to %s instead of %s: more frequent sampling would have exceeded the CPU limit for "
-             "samplers", tare__unit_time(longest, own->longest_interval_ns), tare__unit_time(asked, own->interval_ns));
+             "samplers", tare__unit_time(longest, own->longest_interval_ns),
+             tare__unit_time(requested, own->interval_ns));
     if (metrics->restarts)
         note(list,
              "sampled totals decreased %s (first %s of a %s), which they never should: only increases are counted "
@@ -191,19 +192,19 @@ static void note_samples(note_list *list, const work *work, const tare__analysis
 }
 
 /* ---- table --------------------------------------------------------------------------------------- */
-static int split_arguments(tare__run_table *run, const tare__trace_run *told, tare__arena *arena)
+static int split_arguments(tare__run_table *run, const tare__trace_run *reported, tare__arena *arena)
 {
-    if (!told->arguments)
+    if (!reported->arguments)
         return 0;
-    run->command = tare__analyze_command(arena, told->arguments, told->arguments_bytes);
-    char *copy = tare__arena_copy(arena, told->arguments, told->arguments_bytes);
+    run->command = tare__analyze_command(arena, reported->arguments, reported->arguments_bytes);
+    char *copy = tare__arena_copy(arena, reported->arguments, reported->arguments_bytes);
     size_t n = 1;
-    for (size_t i = 0; i < told->arguments_bytes; i++)
-        n += told->arguments[i] == '\0';
+    for (size_t i = 0; i < reported->arguments_bytes; i++)
+        n += reported->arguments[i] == '\0';
     const char **arguments = tare__arena_alloc(arena, n * sizeof *arguments);
     if (!copy || !arguments || !run->command)
         return TARE_E_MEMORY;
-    for (size_t at = 0; at < told->arguments_bytes; at += strlen(copy + at) + 1)
+    for (size_t at = 0; at < reported->arguments_bytes; at += strlen(copy + at) + 1)
         arguments[run->n_arguments++] = copy + at;
     run->arguments = arguments;
     return 0;
@@ -267,27 +268,27 @@ static void fill_from_people(const work *work, const tare__analysis *analysis, t
 /* Last of the tables: the notes refer to all others. */
 int tare__analyze_run_table(work *work, tare__analysis *analysis)
 {
-    const tare__trace_run *told = tare__trace_run_of(work->trace);
+    const tare__trace_run *reported = tare__trace_run_of(work->trace);
     const tare__trace_damage *damage = tare__trace_damage_of(work->trace);
     tare__run_table *run = &analysis->run;
     tare__arena *arena = analysis->arena;
-    int status = split_arguments(run, told, arena);
+    int status = split_arguments(run, reported, arena);
     fill_from_end(work, run, arena);
     fill_from_people(work, analysis, run);
-    run->host = copied(arena, told->host);
-    run->directory = copied(arena, told->directory);
-    run->writer = copied(arena, told->writer);
-    run->cpu_model = copied(arena, told->cpu_model);
-    run->folder = copied(arena, run->finished ? NULL : told->folder);
-    run->kernel = copied(arena, told->kernel);
-    run->system = copied(arena, told->system);
-    run->revision = copied(arena, told->revision);
-    run->gpus = copied(arena, told->gpus);
-    tare__peaks_read(&run->peaks, told->peaks ? told->peaks : "");
-    run->memory_bytes = told->memory_bytes ? (double)told->memory_bytes : NAN;
-    run->attached = (int64_t)told->attached;
-    run->cpus = told->cpus;
-    run->start_realtime_ns = told->start_realtime_ns;
+    run->host = copied(arena, reported->host);
+    run->directory = copied(arena, reported->directory);
+    run->writer = copied(arena, reported->writer);
+    run->cpu_model = copied(arena, reported->cpu_model);
+    run->folder = copied(arena, run->finished ? NULL : reported->folder);
+    run->kernel = copied(arena, reported->kernel);
+    run->system = copied(arena, reported->system);
+    run->revision = copied(arena, reported->revision);
+    run->gpus = copied(arena, reported->gpus);
+    tare__peaks_read(&run->peaks, reported->peaks ? reported->peaks : "");
+    run->memory_bytes = reported->memory_bytes ? (double)reported->memory_bytes : NAN;
+    run->attached = (int64_t)reported->attached;
+    run->cpus = reported->cpus;
+    run->start_realtime_ns = reported->start_realtime_ns;
     run->clock_known = tare__trace_clock_known(work->trace);
     run->damaged_blocks = damage->blocks;
     run->damaged_bytes = damage->bytes;

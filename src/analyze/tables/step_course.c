@@ -37,7 +37,7 @@ static open_part *row_of(open_parts *parts, uint32_t depth, uint32_t name, part_
     return &parts->rows[parts->n++];
 }
 
-bool tare__span_is_told(const char *name)
+bool tare__span_is_reported(const char *name)
 {
     return strncmp(name, TARE__CHECKPOINT, strlen(TARE__CHECKPOINT)) == 0 ||
            strncmp(name, TARE__WORKERS, strlen(TARE__WORKERS)) == 0;
@@ -48,8 +48,8 @@ static void add_aside(const work *work, stream *stream, uint32_t name, uint64_t 
     const char *text = work->names.rows[name].text;
     if (strcmp(text, "forward") == 0)
         stream->since_step.forward += ticks;
-    else if (strcmp(text, "data") == 0 || tare__span_is_told(text))
-        stream->since_step.told += ticks;
+    else if (strcmp(text, "data") == 0 || tare__span_is_reported(text))
+        stream->since_step.reported += ticks;
 }
 
 int tare__analyze_part(work *work, stream *stream, const frame *top, uint64_t now)
@@ -166,13 +166,7 @@ typedef struct chosen {
     size_t at; /* in the course */
 } chosen;
 
-static int by_total_descending(const void *left, const void *right)
-{
-    const chosen *a = left, *b = right;
-    if (a->total != b->total)
-        return a->total < b->total ? 1 : -1;
-    return (a->at > b->at) - (a->at < b->at);
-}
+TARE__ORDER(by_total_descending, chosen, TARE__FALLING(total) TARE__RISING(at))
 
 /* Phases if there are any, with waits for a GPU outside of them: the GPU then runs the work launched by the phases.
  * Else the spans directly inside. */

@@ -178,11 +178,7 @@ typedef struct rank_sum {
     uint64_t rank, count, whole;
 } rank_sum;
 
-static int by_begin(const void *a, const void *b)
-{
-    const stretch *left = a, *right = b;
-    return (left->from > right->from) - (left->from < right->from);
-}
+TARE__ORDER(by_begin, stretch, TARE__RISING(from))
 
 /* Number of threads that ran these steps concurrently, averaged over the time in which any did. */
 static double at_once(stretch *stretches, size_t n)
@@ -231,7 +227,7 @@ int tare__analyze_step_job(const work *work, size_t steps, step_job *job)
         job->between += use->between;
         job->gaps += use->gaps;
         job->between_in.forward += use->between_in.forward;
-        job->between_in.told += use->between_in.told;
+        job->between_in.reported += use->between_in.reported;
         job->longest_gap += use->longest_gap; /* summed, since threads have gaps concurrently */
         stretches[n++] = (stretch){use->first_begin, use->last_end};
         if (tare__analyze_rank(work, stream->process, &rank))

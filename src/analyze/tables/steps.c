@@ -117,7 +117,7 @@ static void add_gap(step_use *use, const slow_step *step, uint64_t ticks, const 
     use->in_steps += ticks;
     use->between += gap;
     use->between_in.forward += gap ? in->forward : 0;
-    use->between_in.told += gap ? in->told : 0;
+    use->between_in.reported += gap ? in->reported : 0;
     use->gaps += gap > 0;
     use->longest_gap = gap > use->longest_gap ? gap : use->longest_gap;
 }
@@ -337,7 +337,7 @@ static int fill_row(work *work, const steps *steps, tare__analysis *analysis, ta
         .from_first_ns = (double)(job.in_steps + job.between) * tick_ns,
         .between_ns = (double)job.between * tick_ns,
         .between_forward_ns = (double)job.between_in.forward * tick_ns,
-        .between_told_ns = (double)job.between_in.told * tick_ns,
+        .between_reported_ns = (double)job.between_in.reported * tick_ns,
         .longest_gap_ns = (double)job.longest_gap * tick_ns,
         .gaps = job.gaps,
     };

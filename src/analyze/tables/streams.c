@@ -81,9 +81,9 @@ static bool room_for_stream(work *work, uint32_t id)
 
 static void name_stream(const work *work, stream *stream, uint32_t id)
 {
-    const tare__trace_stream *told = tare__trace_stream_at(work->trace, id);
+    const tare__trace_stream *reported = tare__trace_stream_at(work->trace, id);
     stream->id = id;
-    stream->process = told ? told->process : 0;
+    stream->process = reported ? reported->process : 0;
     stream->first = UINT64_MAX;
 }
 

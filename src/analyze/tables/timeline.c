@@ -189,10 +189,7 @@ static int make_line(const maker *maker, const line *from, tare__counter_line *l
     return 0;
 }
 
-static int by_line_name(const void *a, const void *b)
-{
-    return strcmp(((const tare__counter_line *)a)->name, ((const tare__counter_line *)b)->name);
-}
+TARE__ORDER(by_line_name, tare__counter_line, TARE__BY_TEXT(name))
 
 static int make_lines(const maker *maker)
 {
@@ -266,18 +263,18 @@ int tare__analyze_timeline(struct tare__trace *trace, size_t boxes_max, tare__ti
     status = made ? tare__analyze_start_work(&work) : TARE_E_MEMORY;
     if (!status)
         status = tare__lanes_init(&state, &work, boxes_max);
-    bool told = false;
+    bool reported = false;
     if (!status) {
         status = tare__analyze_read(&work, error);
-        told = status != 0;
+        reported = status != 0;
     }
     if (!status)
         status = make_result(&work, &state, made);
     if (!status) {
         status = tare__analyze_sampled_lanes(&work, boxes_max / 8, made, error);
-        told = status && status != TARE_E_MEMORY;
+        reported = status && status != TARE_E_MEMORY;
     }
-    if (status && !told)
+    if (status && !reported)
         tare__fail(error, status, "out of memory while drawing %s", tare__trace_path(trace));
     tare__lanes_free(&state);
     tare__analyze_free_work(&work);

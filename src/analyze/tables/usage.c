@@ -225,16 +225,16 @@ static void fill_peak(const view *view, tare__usage_table *usage)
     if (!marks)
         seen = largest_process(view, TARE__M_RSS);
     double sampled = seen.row ? seen.row->max : NAN;
-    double told =
+    double reported =
         end->has_child && end->child_peak_bytes && !view->work->window.to ? (double)end->child_peak_bytes : NAN;
-    usage->rss_peak_bytes = larger(told, sampled);
+    usage->rss_peak_bytes = larger(reported, sampled);
     usage->rss_peak_at_ns = NAN;
     if (isnan(usage->rss_peak_bytes)) {
         usage->absent_memory = reason_of(view, TARE__M_RSS_PEAK, TARE__SUBJECT_PROCESS);
         return;
     }
     /* The kernel reports the final peak only for the child and the processes it waited for. */
-    if (!(usage->rss_peak_bytes <= told))
+    if (!(usage->rss_peak_bytes <= reported))
         usage->rss_peak_at_least = !marks || !end->present || !(seen.row->to_ns >= last_sample(view));
     if (!seen.row)
         return;

@@ -19,15 +19,15 @@ static void put(tare__text *out, const char *level, const char *title, const cha
 static void put_rows(const tare__check *check, tare__outcome outcome, const char *level, const char *title,
                      tare__text *out)
 {
-    size_t told = 0;
-    for (size_t i = 0; i < check->n && told < ANNOTATIONS_MAX; i++) {
+    size_t reported = 0;
+    for (size_t i = 0; i < check->n && reported < ANNOTATIONS_MAX; i++) {
         tare__text sentence = {0};
         if (check->rows[i].outcome != outcome)
             continue;
         tare__check_sentence(&check->rows[i], &sentence);
         put(out, level, title, sentence.data ? sentence.data : "");
         tare__text_end(&sentence, out);
-        told++;
+        reported++;
     }
 }
 

@@ -47,7 +47,7 @@ static void put_reason(tare__page *page, const tare__check_row *row)
     char reason[256] = "";
     size_t used = 0;
     bool plain =
-        !row->gated || fabs(row->decision.change) <= row->decision.asked.gate.share || isnan(row->decision.change);
+        !row->gated || fabs(row->decision.change) <= row->decision.requested.gate.share || isnan(row->decision.change);
     if (row->outcome == TARE__OUTCOME_ABSENT || (row->outcome == TARE__OUTCOME_PASSED && plain))
         return;
     if (!isnan(row->decision.low)) {
@@ -145,8 +145,8 @@ void tare__emit_check_text(const tare__check *check, const tare__check_names *na
         tare__text_string(out, "\n");
     put_head(&page, names);
     for (size_t i = 0; i < check->n; i++) {
-        bool told = tare__check_tells(&check->rows[i], &others);
-        if (!options->all && !told)
+        bool reported = tare__check_tells(&check->rows[i], &others);
+        if (!options->all && !reported)
             continue;
         put_row(&page, &check->rows[i], &cell);
         shown++;

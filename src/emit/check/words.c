@@ -36,13 +36,13 @@ void tare__check_summary(const tare__check *check, tare__text *out)
 
 static bool has_gate(const tare__check_row *row)
 {
-    return row->gated && !isnan(row->decision.asked.gate.share);
+    return row->gated && !isnan(row->decision.requested.gate.share);
 }
 
 static void put_share(const tare__check_row *row, tare__text *out)
 {
     char share[TARE__UNIT_BYTES];
-    tare__text_double(share, sizeof share, 'g', 4, row->decision.asked.gate.share * 100);
+    tare__text_double(share, sizeof share, 'g', 4, row->decision.requested.gate.share * 100);
     tare__text_format(out, "%s %%", share);
 }
 

@@ -101,25 +101,25 @@ static void put_dot(tare__text *out, double change, double end)
 
 static void put_range(tare__text *out, const void *context, const void *compared)
 {
-    const tare__decision *told = &((const tare__compared *)compared)->decision;
+    const tare__decision *reported = &((const tare__compared *)compared)->decision;
     double end = *(const double *)context;
     char text[TARE__COMPARED_BYTES];
-    if (isnan(told->change)) {
+    if (isnan(reported->change)) {
         put(out, "<td></td>");
         return;
     }
     put(out, "<td class=\"drawing\"><svg class=\"range\" viewBox=\"0 0 150 18\" role=\"img\" aria-label=\"");
-    put(out, tare__unit_change(text, told->change));
+    put(out, tare__unit_change(text, reported->change));
     put(out, " ");
-    put(out, tare__compared_interval(text, told->low, told->high));
+    put(out, tare__compared_interval(text, reported->low, reported->high));
     put(out, "\"><line class=\"zero\" x1=\"75\" x2=\"75\" y1=\"0\" y2=\"18\"/>");
-    if (!isnan(told->low) && !isnan(told->high)) {
+    if (!isnan(reported->low) && !isnan(reported->high)) {
         put(out, "<line class=\"whisker\" y1=\"9\" y2=\"9\"");
-        put_number(out, "x1", place_of(told->low, end));
-        put_number(out, "x2", place_of(told->high, end));
+        put_number(out, "x1", place_of(reported->low, end));
+        put_number(out, "x2", place_of(reported->high, end));
         put(out, "/>");
     }
-    put_dot(out, told->change, end);
+    put_dot(out, reported->change, end);
     put(out, "</svg></td>");
 }
 
@@ -149,13 +149,13 @@ static size_t count_differing(const tare__compared *rows, size_t n)
  * there are differences, only these are considered. */
 static double scale_of(const tare__compared *rows, size_t n)
 {
-    size_t differing = count_differing(rows, n), asked = differing ? differing : n;
+    size_t differing = count_differing(rows, n), requested = differing ? differing : n;
     double end = RANGE_LEAST;
     for (; end < 8; end *= 2) {
         size_t outside = 0;
         for (size_t i = 0; i < n; i++)
             outside += (differs(&rows[i]) || !differing) && beyond(rows[i].decision.change, end);
-        if (outside * 4 <= asked)
+        if (outside * 4 <= requested)
             break;
     }
     return end;
@@ -228,8 +228,8 @@ static void put_key(tare__text *out, const tare__comparison *from)
                       "<section class=\"read\"><h2>How to read it</h2>\n<p class=\"lead\">"
                       "A verdict of better, worse or different requires p of at most 0.02, an interval without 0, "
                       "and a change larger than %s and than 1 µs or 1 MiB. “No significant change” is not proof that "
-                      "there is none. Intervals are drawn on one scale in each table, a doubling as far from "
-                      "the middle as a halving; a tip stands for what lies beyond.</p>\n",
+                      "there is none. Intervals are drawn on one scale in each table, logarithmic: a doubling is as "
+                      "far from the middle as a halving; a triangle marks a change beyond the scale.</p>\n",
                       tare__unit_percent(least, from->min_change));
     tare__sheet_key(out, &tare__table_compared);
     put(out, "</section>\n");

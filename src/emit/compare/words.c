@@ -116,7 +116,7 @@ static void put_figures_answer(tare__text *out, const tare__emit_comparison *inp
 {
     const tare__comparison *from = input->comparison;
     char least[TARE__UNIT_BYTES];
-    size_t changed = from->better + from->worse + from->different, told = from->n - from->inconclusive;
+    size_t changed = from->better + from->worse + from->different, reported = from->n - from->inconclusive;
     const tare__compared *row = main_row(from);
     if (from->n == 0) {
         tare__text_string(out, "Nothing to compare: baseline and candidate have no figure in common.");
@@ -127,13 +127,13 @@ static void put_figures_answer(tare__text *out, const tare__emit_comparison *inp
         return;
     }
     if (!changed) {
-        if (told)
-            tare__text_format(out, "No significant change in %zu figure%s (minimum change: %s)", told,
-                              told == 1 ? "" : "s", tare__unit_percent(least, from->min_change));
+        if (reported)
+            tare__text_format(out, "No significant change in %zu figure%s (minimum change: %s)", reported,
+                              reported == 1 ? "" : "s", tare__unit_percent(least, from->min_change));
         if (from->inconclusive)
-            tare__text_format(out, "%s%zu figure%s inconclusive", told ? "; " : "", from->inconclusive,
+            tare__text_format(out, "%s%zu figure%s inconclusive", reported ? "; " : "", from->inconclusive,
                               from->inconclusive == 1 ? " is" : "s are");
-        tare__text_string(out, told ? "." : ": too few values for a test.");
+        tare__text_string(out, reported ? "." : ": too few values for a test.");
         return;
     }
     if (row && !input->ab) {
@@ -147,7 +147,7 @@ static void put_figures_answer(tare__text *out, const tare__emit_comparison *inp
                       tare__unit_counted(figures, (double)from->n, "figure", NULL), from->worse, from->better);
     if (from->different)
         tare__text_format(out, ", %zu changed", from->different);
-    tare__text_format(out, "; %zu without significant change", told - changed);
+    tare__text_format(out, "; %zu without significant change", reported - changed);
     if (from->inconclusive)
         tare__text_format(out, ", %zu inconclusive", from->inconclusive);
     tare__text_string(out, ".");

@@ -22,7 +22,7 @@ static void put_attached(chrome *to, const tare__attached *list, bool comma)
         tare__chrome_put_double(to, list->numbers[i].sum);
     }
     if (list->left_out) {
-        PUT(to, ",\"(numbers left out)\":");
+        PUT(to, ",\"(numbers omitted)\":");
         tare__chrome_put_whole(to, (int64_t)list->left_out);
     }
 }

@@ -268,7 +268,7 @@ static void annotate_numbers(perfetto *to, const tare__attached *list)
         tare__proto_message(&to->event, EVENT_DEBUG_ANNOTATIONS, &to->part);
     }
     if (list->left_out)
-        annotate_whole(to, "(numbers left out)", list->left_out);
+        annotate_whole(to, "(numbers omitted)", list->left_out);
 }
 
 static void begin_named(perfetto *to, unsigned type, uint64_t track, uint32_t name, uint32_t category)

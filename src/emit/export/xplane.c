@@ -154,7 +154,7 @@ static void put_space(xplane *from, tare__text *out)
     if (from->left_out) {
         tare__text_clear(&to.part);
         char events[TARE__COUNTED_BYTES];
-        tare__text_format(&to.part, "%s left out: there are too many for one plane",
+        tare__text_format(&to.part, "%s omitted: too many for one plane",
                           tare__unit_counted(events, (double)from->left_out, "event was", "events were"));
         tare__proto_message(out, SPACE_WARNINGS, &to.part);
     }

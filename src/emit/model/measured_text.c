@@ -21,8 +21,8 @@ const char *tare__measured_name(const tare__runner_result *result, char *out, si
     if (result->batch > 0)
         at += snprintf(out, room, "batch %lld", (long long)result->batch);
     /* A precision that was not requested is the same in all rows. */
-    bool asked = strstr(result->name, "precision=") || (!at && !result->threads);
-    if (result->precision && asked && (size_t)at < room)
+    bool requested = strstr(result->name, "precision=") || (!at && !result->threads);
+    if (result->precision && requested && (size_t)at < room)
         at += snprintf(out + at, room - (size_t)at, "%s%s", at ? ", " : "", result->precision);
     if (result->threads && (size_t)at < room)
         snprintf(out + at, room - (size_t)at, "%s%u thread%s", at ? ", " : "", result->threads,
@@ -216,7 +216,7 @@ bool tare__measured_slowdown(const tare__model_measured *measured, char *out, si
     for (size_t i = 0; i < measured->n_layers; i++)
         calls += measured->layers[i].calls;
     snprintf(out, room,
-             "profiled runs took %s times the latency%s; FLOP/s are left out, and shares are of the profiled time",
+             "profiled runs took %s times the latency%s; FLOP/s are omitted, and shares are of the profiled time",
              tare__unit_count(factor, measured->layers_slowdown),
              measured->layers_ns < SHORT_NODE_NS * calls ? ": ONNX Runtime's profiler costs more than these layers"
                                                          : "");

@@ -59,16 +59,8 @@ static const char *operator_name(char out[128], const char *op, const char *doma
 }
 
 /* The most expensive first: by MACs, then by the others. */
-static int by_weight(const void *left, const void *right)
-{
-    const tare__model_layer *a = *(const tare__model_layer *const *)left,
-                            *b = *(const tare__model_layer *const *)right;
-    if (a->cost.macs != b->cost.macs)
-        return a->cost.macs < b->cost.macs ? 1 : -1;
-    if (a->cost.other != b->cost.other)
-        return a->cost.other < b->cost.other ? 1 : -1;
-    return (a > b) - (a < b);
-}
+TARE__ORDER_OF_POINTERS(by_weight, tare__model_layer,
+                        TARE__FALLING(cost.macs) TARE__FALLING(cost.other) TARE__BY_ADDRESS)
 
 static const tare__model_layer **heaviest(const tare__model_report *report)
 {

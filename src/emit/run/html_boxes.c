@@ -38,20 +38,22 @@ static void pack_box(tare__text *bytes, const tare__box *box, double *end)
     tare__pack_share(bytes, box->lasts_ns > 0 ? box->busy_ns / box->lasts_ns : 1);
 }
 
-/* Boxes of one lane and depth make a row: its lane, depth and number of boxes in "rows", the boxes in "packed". */
-static void put_boxes(tare__html *page)
+/* Boxes of one lane and depth make a row: its lane, depth and number of boxes in "rows", the boxes in "packed". Of
+ * sampled threads (`states` is not 0), boxes of depth 1 are functions, whose names follow those of the states; boxes of
+ * depth 2 are stacks, with the number of the innermost frame. */
+static void put_boxes(tare__html *page, const tare__box *boxes, size_t n, uint32_t states)
 {
-    const tare__timeline *timeline = page->timeline;
     tare__text bytes = {0};
     tare__json_key(&page->json, "rows");
     tare__json_array(&page->json);
-    for (size_t at = 0, next; at < timeline->n_boxes; at = next) {
-        const tare__box *first = &timeline->boxes[at];
+    for (size_t at = 0, next; at < n; at = next) {
+        const tare__box *first = &boxes[at];
         double end = 0;
-        for (next = at; next < timeline->n_boxes && timeline->boxes[next].lane == first->lane &&
-                        timeline->boxes[next].depth == first->depth;
-             next++)
-            pack_box(&bytes, &timeline->boxes[next], &end);
+        for (next = at; next < n && boxes[next].lane == first->lane && boxes[next].depth == first->depth; next++) {
+            tare__box box = boxes[next];
+            box.name += box.depth == 1 ? states : 0;
+            pack_box(&bytes, &box, &end);
+        }
         tare__json_unsigned(&page->json, first->lane);
         tare__json_unsigned(&page->json, first->depth);
         tare__json_unsigned(&page->json, next - at);
@@ -103,33 +105,6 @@ static void put_sampled_names(tare__html *page)
     tare__json_put_unsigned(&page->json, "states", TARE__STATE_COUNT);
 }
 
-/* Rows as of spans; of depth 2, boxes of stacks, with the number of the innermost frame. */
-static void put_sampled_boxes(tare__html *page)
-{
-    const tare__timeline *timeline = page->timeline;
-    tare__text bytes = {0};
-    tare__json_key(&page->json, "rows");
-    tare__json_array(&page->json);
-    for (size_t at = 0, next; at < timeline->n_sampled_boxes; at = next) {
-        const tare__box *first = &timeline->sampled_boxes[at];
-        double end = 0;
-        for (next = at; next < timeline->n_sampled_boxes && timeline->sampled_boxes[next].lane == first->lane &&
-                        timeline->sampled_boxes[next].depth == first->depth;
-             next++) {
-            tare__box box = timeline->sampled_boxes[next];
-            box.name += box.depth == 1 ? TARE__STATE_COUNT : 0;
-            pack_box(&bytes, &box, &end);
-        }
-        tare__json_unsigned(&page->json, first->lane);
-        tare__json_unsigned(&page->json, first->depth);
-        tare__json_unsigned(&page->json, next - at);
-    }
-    tare__json_end_array(&page->json);
-    tare__json_key(&page->json, "packed");
-    tare__html_packed(page, &bytes);
-    tare__text_free(&bytes);
-}
-
 /* Frames as numbers: caller, line, index of the text of its function; and these texts, each once. */
 static void put_frames(tare__html *page)
 {
@@ -167,7 +142,7 @@ static void put_sampled(tare__html *page)
     tare__json_object(&page->json);
     tare__html_table(page, "lanes", "name pid tid depth spans", page->timeline->n_sampled_lanes, 0, put_sampled_lane);
     put_sampled_names(page);
-    put_sampled_boxes(page);
+    put_boxes(page, page->timeline->sampled_boxes, page->timeline->n_sampled_boxes, TARE__STATE_COUNT);
     put_frames(page);
     tare__json_end_object(&page->json);
 }
@@ -179,7 +154,7 @@ void tare__html_timeline(tare__html *page)
     tare__json_object(&page->json);
     tare__html_table(page, "lanes", "name process pid tid track_kind depth spans", timeline->n_lanes, 0, put_lane);
     put_names(page);
-    put_boxes(page);
+    put_boxes(page, timeline->boxes, timeline->n_boxes, 0);
     put_counters(page);
     if (timeline->n_sampled_lanes)
         put_sampled(page);

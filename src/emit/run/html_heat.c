@@ -45,11 +45,7 @@ static size_t gather(const tare__analysis *analysis, uint32_t subject, strip *st
     return n;
 }
 
-static int by_busy_descending(const void *left, const void *right)
-{
-    const strip *a = left, *b = right;
-    return (a->busy_s < b->busy_s) - (a->busy_s > b->busy_s);
-}
+TARE__ORDER(by_busy_descending, strip, TARE__FALLING(busy_s))
 
 /* ---- cells -------------------------------------------------------------------------------------- */
 typedef struct cell {

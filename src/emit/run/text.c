@@ -378,10 +378,10 @@ static int emit_all(tare__page *page, const tare__analysis *analysis, const tare
     return status;
 }
 
-static int emit_text(const tare__emit_input *input, const tare__emit_options *asked,
+static int emit_text(const tare__emit_input *input, const tare__emit_options *requested,
                      const tare__emit_sink *sink, tare__error *error)
 {
-    tare__emit_options options = *asked;
+    tare__emit_options options = *requested;
     options.width = options.width < TARE__EMIT_WIDTH_MIN   ? TARE__EMIT_WIDTH_MIN
                     : options.width > TARE__EMIT_WIDTH_MAX ? TARE__EMIT_WIDTH_MAX
                                                            : options.width;

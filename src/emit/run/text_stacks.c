@@ -100,13 +100,7 @@ typedef struct hot {
     bool own;                    /* only lines of own code */
 } hot;
 
-static int by_main(const void *a, const void *b)
-{
-    const tare__line_row *x = *(const tare__line_row *const *)a, *y = *(const tare__line_row *const *)b;
-    if (x->main_ns != y->main_ns)
-        return x->main_ns > y->main_ns ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
+TARE__ORDER_OF_POINTERS(by_main, tare__line_row, TARE__FALLING(main_ns) TARE__BY_ADDRESS)
 
 /* False: out of memory. */
 static bool find_hot(hot *hot)
@@ -201,13 +195,7 @@ static void put_lines(tare__page *page, const hot *hot, size_t few)
 }
 
 /* ---- packages ------------------------------------------------------------------------------------------------- */
-static int package_by_main(const void *a, const void *b)
-{
-    const tare__package_row *x = *(const tare__package_row *const *)a, *y = *(const tare__package_row *const *)b;
-    if (x->main_ns != y->main_ns)
-        return x->main_ns > y->main_ns ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
+TARE__ORDER_OF_POINTERS(package_by_main, tare__package_row, TARE__FALLING(main_ns) TARE__BY_ADDRESS)
 
 static void put_packages(tare__page *page, const tare__analysis *analysis)
 {
@@ -256,13 +244,7 @@ static void put_imports(tare__page *page, const tare__analysis *analysis, const 
 }
 
 /* ---- functions by CPU time of all threads ------------------------------------------------------------------------ */
-static int by_cpu(const void *a, const void *b)
-{
-    const tare__function_row *x = *(const tare__function_row *const *)a, *y = *(const tare__function_row *const *)b;
-    if (x->of.ns[TARE__STATE_RUNNING] != y->of.ns[TARE__STATE_RUNNING])
-        return x->of.ns[TARE__STATE_RUNNING] > y->of.ns[TARE__STATE_RUNNING] ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
+TARE__ORDER_OF_POINTERS(by_cpu, tare__function_row, TARE__FALLING(of.ns[TARE__STATE_RUNNING]) TARE__BY_ADDRESS)
 
 static void put_function(tare__page *page, const tare__analysis *analysis, const tare__function_row *row, double all_ns)
 {

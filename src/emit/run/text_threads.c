@@ -43,13 +43,7 @@ static void add_line(line *into, const line *more)
     into->last_at_ns = fmax(into->last_at_ns, more->last_at_ns);
 }
 
-static int by_busy(const void *a, const void *b)
-{
-    const line *x = a, *y = b;
-    if (x->busy_ns != y->busy_ns)
-        return x->busy_ns < y->busy_ns ? 1 : -1;
-    return strcmp(x->name, y->name);
-}
+TARE__ORDER(by_busy, line, TARE__FALLING(busy_ns) TARE__BY_TEXT(name))
 
 /* Fills `lines` (space for every thread); returns their number, SIZE_MAX if out of memory. */
 static size_t gather(const tare__analysis *analysis, line *lines)

@@ -23,7 +23,7 @@ typedef struct tree {
     size_t few;     /* lines that are enough, including the one that states the number of further rows */
     size_t limit;   /* lines of rows and merged rows */
     size_t printed; /* lines */
-    size_t told;    /* rows that are shown or counted in a merged row */
+    size_t reported;    /* rows that are shown or counted in a merged row */
 } tree;
 
 /* ---- rows to show ----------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static void put_row(tree *tree, const tare__span_row *row)
     put_bar(tree, row->share);
     tare__page_line_end(page);
     tree->printed++;
-    tree->told++;
+    tree->reported++;
 }
 
 /* The sum of calls of several names is not meaningful: its cell is used for the label. */
@@ -142,7 +142,7 @@ static void put_fold(tree *tree, unsigned depth, const fold *sum)
     tare__page_style_off(&wider);
     tare__page_line_end(&wider);
     tree->printed++;
-    tree->told += sum->rows;
+    tree->reported += sum->rows;
 }
 
 /* The rows from `first` up to `end`, one level of siblings and their descendants. Each level prints a line before it
@@ -178,9 +178,9 @@ static void put_tree(tree *tree)
         fits = count_lines(tree) <= tree->few;
     }
     tree->limit = fits ? tree->few : tree->few - 1;
-    tree->printed = tree->told = 0;
+    tree->printed = tree->reported = 0;
     put_level(tree, 0, tree->n, 0);
-    tare__page_more(tree->page, tree->n - tree->told, "rows");
+    tare__page_more(tree->page, tree->n - tree->reported, "rows");
 }
 
 /* ---- the tree ---------------------------------------------------------------------------------------- */

@@ -160,12 +160,12 @@ static void tell_memory(used *used, const tare__usage_table *usage)
 static void tell_disk(used *used, const tare__usage_table *usage)
 {
     char read[TARE__UNIT_BYTES], wrote[TARE__UNIT_BYTES];
-    double asked = usage->io_read_bytes + usage->io_write_bytes;
+    double requested = usage->io_read_bytes + usage->io_write_bytes;
     double really = usage->disk_read_bytes + usage->disk_write_bytes;
     if (isfinite(really))
         add_words(used, "read %s, wrote %s", tare__unit_bytes(read, usage->disk_read_bytes),
                   tare__unit_bytes(wrote, usage->disk_write_bytes));
-    if (asked >= TOLD_BYTES && !(asked < 2 * really))
+    if (requested >= TOLD_BYTES && !(requested < 2 * really))
         add_words(used, "%srequested %s and %s", isfinite(really) ? "; " : "",
                   tare__unit_bytes(read, usage->io_read_bytes), tare__unit_bytes(wrote, usage->io_write_bytes));
 }
@@ -290,15 +290,15 @@ static void put_absent(tare__page *page, const tare__usage_table *usage)
                   {"disk", usage->absent_disk},
                   {"GPU", usage->absent_gpu},
                   {"energy", usage->absent_energy}};
-    bool told[TARE__COUNT_OF(absent)] = {false};
+    bool reported[TARE__COUNT_OF(absent)] = {false};
     tare__text words = {0};
     for (size_t i = 0; i < TARE__COUNT_OF(absent); i++) {
-        if (told[i] || !absent[i].why)
+        if (reported[i] || !absent[i].why)
             continue;
         tare__text_format(&words, "%s%s", words.length ? "; " : "", absent[i].what);
         for (size_t j = i + 1; j < TARE__COUNT_OF(absent); j++) {
             if (absent[j].why && strcmp(absent[i].why, absent[j].why) == 0) {
-                told[j] = true;
+                reported[j] = true;
                 tare__text_format(&words, ", %s", absent[j].what);
             }
         }

@@ -103,7 +103,7 @@ def built_in(snippet):
     _here(snippet)
     results = snippet.run(sample_data=_ids())["profile_results"]
     assert results["latency"]["count"] == 100 and results["warmup"]["runs"] >= 10
-    assert results["model"]["precision"]["asked"] == "fp16"
+    assert results["model"]["precision"]["requested"] == "fp16"
     executed = results["model"]["precision"]["executed"]["operators"]
     assert executed["fp16"] == 4  # the products of layers; torch's own attention may compute in fp32, which is said
     assert ("fp32" in executed) == any("fp16 was asked for" in note for note in results["notes"])

@@ -241,7 +241,7 @@ def test_ranks_in_every_view(bench):
     steps = {report["groups"][row["group"]]["name"].partition(" (")[0]: row["count"] for row in report["steps"]}
     assert steps["rank 0"] == steps["rank 1"] == 8
     finding, = [one for one in report["findings"] if one["id"] == "straggler"]
-    assert finding["title"].startswith("Rank 1 keeps the others waiting")
+    assert finding["title"].startswith("Rank 1 delays the others")
 
     text = bench.call(bench.command, "report", "--all", "--width", "120", trace).out
     assert "a step by rank: 0 " in text and "rank 0 (" in text and "rank 1 (" in text

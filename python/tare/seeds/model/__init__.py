@@ -64,7 +64,7 @@ class ModelProfiler:
     def _open(self, model_path: Any, device: Any, precision: Optional[str]) -> None:
         """Discards measurements of another model."""
         self.runner = _load.load(model_path, device, precision)
-        self._asked = (model_path, device, precision)
+        self._requested = (model_path, device, precision)
         self._input: Any = None          # as it was given
         self._made_up = False
         self.results: Optional[ProfileResults] = None  #: of the last profile()
@@ -107,10 +107,10 @@ class ModelProfiler:
         _check.whole(warmup_runs, "warmup_runs", 0)
         if self._is_model(input_data):
             kept = None if self._made_up else self._input
-            self._open(input_data, *self._asked[1:])
+            self._open(input_data, *self._requested[1:])
             input_data = kept
         inputs = self._take(input_data)
-        results = self._measured(self.runner, inputs, num_runs, warmup_runs, self._asked[2])
+        results = self._measured(self.runner, inputs, num_runs, warmup_runs, self._requested[2])
         self.results = results
         if _generate.can(self.runner):
             results["generation"] = self._generation(inputs, _generate.TOKENS, min(num_runs, _generate.RUNS))
@@ -126,7 +126,7 @@ class ModelProfiler:
             from ...torch._state import first_line
             return Missing(f"generate() failed: {first_line(error)}")
 
-    def _measured(self, runner: Any, inputs: Any, runs: int, warmup: int, asked: Optional[str]) -> ProfileResults:
+    def _measured(self, runner: Any, inputs: Any, runs: int, warmup: int, requested: Optional[str]) -> ProfileResults:
         call, settle = runner.call(inputs), runner.settle()
         units = runner.units(inputs) if hasattr(runner, "units") else {"samples": _length(inputs)}
         notes: List[str] = []
@@ -157,7 +157,7 @@ class ModelProfiler:
             notes.append(runner.note)
         results = ProfileResults(
             model={"name": runner.name, "kind": runner.kind, "path": runner.path, "device": runner.device,
-                   "precision": {"asked": asked, "executed": cost["executed"]}, **facts,
+                   "precision": {"requested": requested, "executed": cost["executed"]}, **facts,
                    "flops": cost["flops"], "macs": cost["macs"], "flops_at_least": cost.get("at_least", False),
                    "not_counted": cost.get("not_counted", []), "activation_bytes": memory["activation"]},
             input={"batch_size": units.get("samples") if units.get("samples") is not None else Missing(
@@ -252,7 +252,7 @@ class ModelProfiler:
 
     def _configured(self, wanted: Dict[str, Any], runs: int, warmup: int) -> Dict[str, Any]:
         import contextlib
-        model, device, precision = self._asked
+        model, device, precision = self._requested
         runner = self.runner
         if wanted.get("precision", precision) != precision or wanted.get("device", device) != device:
             runner = _load.load(model, wanted.get("device", device), wanted.get("precision", precision))
@@ -453,7 +453,7 @@ def _other_precision(runner: Any, executed: Any) -> List[str]:
     if short is None or isinstance(executed, Missing) or set(executed["operators"]) == {short}:
         return []
     done = ", ".join(f"{number} in {name}" for name, number in executed["operators"].items())
-    return [f"{short} was asked for; products and convolutions were computed {done}, with {executed['casts']} casts"]
+    return [f"{short} was requested; products and convolutions were computed {done}, with {executed['casts']} casts"]
 
 
 def _run_error(runner: Any, error: Exception) -> Exception:
@@ -471,9 +471,9 @@ _BLOCKING = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "cudaSt
 
 def _dependencies(results: Mapping[str, Any]) -> Dict[str, Any]:
     """Waits of a run: operators whose result the host needs before it can continue, and time off the CPU."""
-    told = results.get("operators")
-    blocking = told if isinstance(told, Missing) else [
-        {"name": row["name"], "calls": row["calls"], "ms": row["total_us"] / 1e3} for row in told or ()
+    reported = results.get("operators")
+    blocking = reported if isinstance(reported, Missing) else [
+        {"name": row["name"], "calls": row["calls"], "ms": row["total_us"] / 1e3} for row in reported or ()
         if row["name"].startswith(_BLOCKING)]
     cpu = results["cpu"]
     return {"blocking_operators": blocking, "waiting_percent": cpu["waiting_percent"],
@@ -502,8 +502,8 @@ def _mark_best(rows: List[Dict[str, Any]]) -> None:
         return
 
     def rate(row: Dict[str, Any]) -> float:
-        told = row["throughput"]["samples_per_second"]
-        return told if not isinstance(told, Missing) else row["throughput"]["requests_per_second"]
+        reported = row["throughput"]["samples_per_second"]
+        return reported if not isinstance(reported, Missing) else row["throughput"]["requests_per_second"]
     min(good, key=lambda row: row["latency"]["p50"])["best"].append("latency")
     max(good, key=rate)["best"].append("throughput")
     known = [row for row in good if not isinstance(row["memory"]["activation"], Missing)]

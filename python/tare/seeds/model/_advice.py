@@ -99,16 +99,16 @@ def _quantization(seen: Seen) -> Iterator[Recommendation]:
 
 def _fusion(seen: Seen) -> Iterator[Recommendation]:
     """Many small operators: fusing saves their call overhead and their passes over memory."""
-    told = seen.results.get("operators")
-    if not told or isinstance(told, Missing):
+    reported = seen.results.get("operators")
+    if not reported or isinstance(reported, Missing):
         return
-    total = sum(row["self_us"] for row in told)
+    total = sum(row["self_us"] for row in reported)
     if not total > 0:
         return
-    light = [row for row in told if row["name"].rstrip("_") in ELEMENTWISE]
+    light = [row for row in reported if row["name"].rstrip("_") in ELEMENTWISE]
     share = sum(row["self_us"] for row in light) / total
-    calls = sum(row["calls"] for row in told)
-    small = sum(row["self_us"] for row in told if row["self_us"] / row["calls"] < SMALL_US) / total
+    calls = sum(row["calls"] for row in reported)
+    small = sum(row["self_us"] for row in reported if row["self_us"] / row["calls"] < SMALL_US) / total
     evidence = {"elementwise_share": share, "operators": calls, "small_share": small}
     if share > ELEMENTWISE_SHARE:
         most = ", ".join(row["name"] for row in light[:3])
@@ -155,11 +155,11 @@ def _pooling(seen: Seen) -> Iterator[Recommendation]:
             "MALLOC_MMAP_THRESHOLD_ of glibc), or outputs allocated once", "memory-pooling",
             {"page_faults_per_run": faults, "cost_ms": spent},
             f"about {ms(spent)} of {ms(latency)} a run (an estimate)")
-    told = (seen.memory or {}).get("allocations")
-    if isinstance(told, Mapping) and told.get("from_driver"):
-        yield Recommendation(f"Pool GPU memory: a run asks the driver for memory {told['from_driver']} times; "
+    reported = (seen.memory or {}).get("allocations")
+    if isinstance(reported, Mapping) and reported.get("from_driver"):
+        yield Recommendation(f"Pool GPU memory: a run asks the driver for memory {reported['from_driver']} times; "
                              "expandable segments, or one batch size", "gpu-pooling",
-                             {"from_driver": told["from_driver"]})
+                             {"from_driver": reported["from_driver"]})
 
 
 def _leak(seen: Seen) -> Iterator[Recommendation]:

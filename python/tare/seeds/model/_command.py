@@ -161,12 +161,12 @@ def _regressions(options: Any, profiler: Any) -> List[Any]:
         return []
     try:
         baseline = load_baseline(options.baseline)
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as reported:
             warnings.simplefilter("always")
             found = detect_regressions(baseline, profiler.results, options.regression)
     except (OSError, ValueError) as error:
         raise _Broken(str(error)) from None
-    for one in told:
+    for one in reported:
         print(f"tare profile: {one.message}", file=sys.stderr)
     return found
 

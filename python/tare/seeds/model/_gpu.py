@@ -15,14 +15,14 @@ def why_not(runner: Any) -> str:
     if not runner.device.startswith("cuda"):
         return f"the model runs on {runner.device}, not on a GPU"
     if not hasattr(runner, "model"):
-        return f"{runner.kind}: kernels are told of torch models only"
+        return f"{runner.kind}: kernels are only reported for torch models"
     return ""
 
 
 def profile(runner: Any, inputs: Any, kernels: bool, transfers: bool, nvtx: bool) -> Dict[str, Any]:
     """The requested parts; Missing without a GPU."""
     reason = why_not(runner)
-    wanted = [name for name, asked in (("kernels", kernels), ("memory_transfers", transfers), ("nvtx", nvtx)) if asked]
+    wanted = [name for name, yes in (("kernels", kernels), ("memory_transfers", transfers), ("nvtx", nvtx)) if yes]
     if not reason and _native.another_active():
         reason = "another torch profiler is active"
     if reason:
@@ -38,9 +38,9 @@ def _profiled(runner: Any, inputs: Any, wanted: List[str]) -> Dict[str, Any]:
     with runner.running():
         call()
         settle()
-        with _native.own_profile([native.ProfilerActivity.CPU, native.ProfilerActivity.CUDA]) as told:
+        with _native.own_profile([native.ProfilerActivity.CPU, native.ProfilerActivity.CUDA]) as reported:
             spent, = _core.timed_runs(call, 1, settle=settle)
-    events = _device_events(told)
+    events = _device_events(reported)
     busy = _busy_ms(events)
     out: Dict[str, Any] = {"available": True, "device_ms": busy, "run_ms": 1e3 * spent,
                            "busy_percent": 100 * busy / (1e3 * spent) if spent > 0 else Missing("no time passed"),
@@ -56,12 +56,12 @@ def _profiled(runner: Any, inputs: Any, wanted: List[str]) -> Dict[str, Any]:
     return out
 
 
-def _device_events(told: Any) -> List[Dict[str, Any]]:
+def _device_events(reported: Any) -> List[Dict[str, Any]]:
     """Kernels, copies and fills in the order of their begins. Only the file that torch writes has the bytes of copies
     and the occupancy of kernels."""
     with tempfile.TemporaryDirectory(prefix="tare-model.") as folder:
         path = os.path.join(folder, "trace.json")
-        told.export_chrome_trace(path)
+        reported.export_chrome_trace(path)
         with open(path, encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
     found = [event for event in events if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]

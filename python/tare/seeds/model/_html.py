@@ -72,15 +72,15 @@ def _latency(results: Mapping[str, Any]) -> Section:
 
 def _details(results: Mapping[str, Any]) -> List[Section]:
     model, memory, cpu, io = (results[name] for name in ("model", "memory", "cpu", "io"))
-    whole, told = results["end_to_end"], results.get("generation")
+    whole, reported = results["end_to_end"], results.get("generation")
     time = [("end to end, p50", _reason(whole if isinstance(whole, Missing) else whole["p50"], ms))]
     time += [(f"{name} a second", _reason(results["throughput"][f"{name}_per_second"], lambda one: f"{one:,.1f}"))
              for name in ("samples", "tokens", "images", "requests")]
-    if isinstance(told, Mapping):
-        time += [("time to first token, p50", ms(told["time_to_first_token"]["p50"])),
-                 ("tokens generated a second", f"{told['tokens_per_second']:,.1f}")]
-    elif isinstance(told, Missing):
-        time.append(("generation", _reason(told, str)))
+    if isinstance(reported, Mapping):
+        time += [("time to first token, p50", ms(reported["time_to_first_token"]["p50"])),
+                 ("tokens generated a second", f"{reported['tokens_per_second']:,.1f}")]
+    elif isinstance(reported, Missing):
+        time.append(("generation", _reason(reported, str)))
     taken = [(name.replace("_", " "), _reason(memory[name], size))
              for name in ("peak", "average", "added", "activation", "per_sample")]
     taken.append(("fragmentation", _reason(memory["fragmentation"], lambda one: f"{100 * one:.1f} %")))
@@ -140,8 +140,8 @@ def _kernels(gpu: Optional[Mapping[str, Any]]) -> List[Section]:
 
 def _of_kernel(row: Mapping[str, Any]) -> str:
     """Torch's estimates for a kernel; the bandwidth of a copy."""
-    told, unit = (row["occupancy_percent"], "%") if "occupancy_percent" in row else (row["gb_per_second"], "GB/s")
-    return "" if isinstance(told, Missing) else f"{told:.3g} {unit}"
+    reported, unit = (row["occupancy_percent"], "%") if "occupancy_percent" in row else (row["gb_per_second"], "GB/s")
+    return "" if isinstance(reported, Missing) else f"{reported:.3g} {unit}"
 
 
 def page(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], layers: Optional[Mapping[str, Any]],

@@ -79,7 +79,7 @@ def _sum_of(pattern: str, rows: List[Dict[str, Any]], total: float) -> Dict[str,
     weights = [row["parameters"] for row in outer if not isinstance(row["parameters"], Missing)]
     return {"layers": len(outer), "time_ms": spent,
             "percent": 100 * spent / total if total > 0 else Missing("no time passed"),
-            "parameters": sum(weights) if weights else Missing("not told by layer"),
+            "parameters": sum(weights) if weights else Missing("not reported by layer"),
             "flops": sum(counted) if counted else Missing("not counted by layer")}
 
 
@@ -244,9 +244,9 @@ def _exported(runner: Any, inputs: Any, runs: int) -> Any:
         calls, seconds, own = times.read(at)
         rows.append({"name": name or "(whole)", "type": kinds[name], "calls": calls // runs,
                      "time_ms": 1e3 * quantile(seconds, 0.5), "p95_ms": 1e3 * quantile(seconds, 0.95),
-                     "self_ms": 1e3 * quantile(own, 0.5), "parameters": Missing("not told by layer"),
+                     "self_ms": 1e3 * quantile(own, 0.5), "parameters": Missing("not reported by layer"),
                      "flops": Missing("not counted by layer of an exported program"),
-                     "output_bytes": Missing("not told by layer")})
+                     "output_bytes": Missing("not reported by layer")})
     total = 1e3 * quantile(times.read(len(layers))[1], 0.5)
     return rows, total, "run node by node, the interpreter's own time in between; by the module the node came from"
 
@@ -286,14 +286,14 @@ def operators(runner: Any, inputs: Any) -> Any:
     try:
         with runner.running():
             call()
-            with _native.own_profile(activities, profile_memory=True) as told:
+            with _native.own_profile(activities, profile_memory=True) as reported:
                 call()
                 if settle is not None:
                     settle()
     except Exception as error:
         return Missing(f"torch's profiler failed: {_state.first_line(error)}")
     rows = []
-    for event in told.key_averages():
+    for event in reported.key_averages():
         if event.key.startswith("ProfilerStep"):
             continue
         rows.append({"name": event.key, "calls": event.count, "self_us": event.self_cpu_time_total,
@@ -305,14 +305,14 @@ def operators(runner: Any, inputs: Any) -> Any:
 
 
 def _operators_as_layers(runner: Any, inputs: Any) -> Any:
-    told = operators(runner, inputs)
-    if isinstance(told, Missing):
-        raise RuntimeError(f"the layers of a TorchScript file are told by torch's profiler: {told.reason}")
+    reported = operators(runner, inputs)
+    if isinstance(reported, Missing):
+        raise RuntimeError(f"the layers of a TorchScript file are reported by torch's profiler: {reported.reason}")
     flops = Missing("not counted by operator")
     rows = [{"name": row["name"], "type": "operator", "calls": row["calls"], "time_ms": row["total_us"] / 1e3,
              "p95_ms": Missing("one run was profiled"), "self_ms": row["self_us"] / 1e3,
-             "parameters": Missing("not told by operator"), "flops": flops, "output_bytes": row["memory_bytes"]}
-            for row in told if row["name"].startswith("aten::") or row["self_us"] > 0]
+             "parameters": Missing("not reported by operator"), "flops": flops, "output_bytes": row["memory_bytes"]}
+            for row in reported if row["name"].startswith("aten::") or row["self_us"] > 0]
     total = sum(row["self_ms"] for row in rows)
     return rows, total, ("a TorchScript file runs without its modules being called: these are its operators, of one "
                          "run under torch's profiler, which slows them down")
@@ -330,7 +330,7 @@ def _onnx(runner: Any, inputs: Any, runs: int) -> Any:
         size = node["output_bytes"]
         rows.append({"name": node["name"], "type": node["op"], "calls": max(1, round(node["calls"] / len(times))),
                      "time_ms": quantile(times, 0.5), "p95_ms": quantile(times, 0.95), "self_ms": quantile(times, 0.5),
-                     "parameters": cost[0] if cost else Missing("not told for a node that the runtime made"),
+                     "parameters": cost[0] if cost else Missing("not reported for a node that the runtime made"),
                      "flops": cost[1] if cost and cost[1] else Missing("not counted for this node"),
                      "output_bytes": int(size) if size == size else Missing("the runtime does not report it"),
                      "provider": node["provider"]})
@@ -338,8 +338,8 @@ def _onnx(runner: Any, inputs: Any, runs: int) -> Any:
     return rows, total, "by ONNX Runtime's own profiler, which rounds to microseconds; nodes as they are after fusion"
 
 
-def _onnx_costs(told: Any) -> Dict[str, Any]:
+def _onnx_costs(reported: Any) -> Dict[str, Any]:
     """(parameters, FLOPs) by the name of a node."""
-    if isinstance(told, Missing):
+    if isinstance(reported, Missing):
         return {}
-    return {row["node"] or row["name"]: (row["parameters"], row["flops"]) for row in told["layers"]}
+    return {row["node"] or row["name"]: (row["parameters"], row["flops"]) for row in reported["layers"]}

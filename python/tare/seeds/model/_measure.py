@@ -54,7 +54,7 @@ class Collections:
     def _count() -> int:
         return sum(one["collections"] for one in gc.get_stats())
 
-    def told(self) -> Dict[str, Any]:
+    def reported(self) -> Dict[str, Any]:
         return {"enabled": gc.isenabled(), "collections": self._count() - self.before}
 
 
@@ -64,12 +64,13 @@ def warm(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
         return {"runs": 0, "steady": Missing("there was no warm-up"), "seconds": 0.0}
     seconds, steady, _, cv = _core.warm_up(call, runs, max(WARM_MOST * runs, 200), settle=settle,
                                            most_s=WARM_SECONDS)
-    told = {"runs": len(seconds), "steady": steady, "seconds": math.fsum(seconds), "first_ms": 1e3 * seconds[0],
-            "variation": cv if cv == cv else Missing("too few runs to tell")}
+    reported = {"runs": len(seconds), "steady": steady, "seconds": math.fsum(seconds), "first_ms": 1e3 * seconds[0],
+                "variation": cv if cv == cv else Missing("too few runs to tell")}
     if not steady:
-        told["note"] = (f"times were not steady after {len(seconds)} runs and {_core.unit(told['seconds'], 's')} of "
-                        "warm-up: the figures may be of a machine with other work, or of a model that goes on changing")
-    return told
+        took = _core.unit(reported["seconds"], "s")
+        reported["note"] = (f"times were not steady after {len(seconds)} runs and {took} of warm-up: the machine may have "
+                            "other work, or the model may still be changing")
+    return reported
 
 
 def latency(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
@@ -78,7 +79,7 @@ def latency(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
     seconds = _core.timed_runs(call, runs, settle=settle)
     out = spread([1e3 * one for one in seconds], "ms")
     out["synchronized"] = "after every run" if settle is not None else "not needed: a call ends with its work"
-    out["gc"] = collected.told()
+    out["gc"] = collected.reported()
     return out
 
 
@@ -117,10 +118,10 @@ _IO = {"disk_read_bytes": "read_bytes", "disk_written_bytes": "write_bytes", "re
 
 def fragmentation() -> Any:
     """The unused share of the C library's heap."""
-    told = _core.heap()
-    if told is None:
+    reported = _core.heap()
+    if reported is None:
         return Missing("the allocator does not report it (glibc's does, since 2.33)")
-    held, used, _ = told
+    held, used, _ = reported
     return (held - used) / held if held > 0 else Missing("there is no heap")
 
 
@@ -146,9 +147,9 @@ def usage(runner: Any, call: Callable[[], Any], settle: Any, typical_s: float) -
             peaks.end(gpu)
     after, io_after, kept_off = _core.waits(), _core.process_io(), _core.run_delay() - delay
     seen = recorder.last()
-    told = sampler.summary()
-    average = {name: (told.get(name) or {}).get("average", math.nan) for name in ("rss", "gpu_memory")}
-    most = (told.get("rss") or {}).get("max", math.nan)
+    reported = sampler.summary()
+    average = {name: (reported.get(name) or {}).get("average", math.nan) for name in ("rss", "gpu_memory")}
+    most = (reported.get("rss") or {}).get("max", math.nan)
     return {"runs": done, "memory": _memory(seen, average, most, gpu, cuda),
             "cpu": _cpu(seen, waits, after, done, kept_off),
             "io": {**{name: io_after[of] - io[of] for name, of in _IO.items()}, "network_received_bytes": seen.received,

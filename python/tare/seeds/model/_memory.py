@@ -18,10 +18,10 @@ def activation_bytes(runner: Any, inputs: Any) -> Any:
         return Missing(f"{runner.kind}: nobody counts single tensors")
     if runner.where.type == "cuda":
         return _cuda_activation(runner, inputs)
-    told = _profiled(runner, inputs)
-    if isinstance(told, Missing):
-        return told
-    return _native.highest(told["changes"])
+    reported = _profiled(runner, inputs)
+    if isinstance(reported, Missing):
+        return reported
+    return _native.highest(reported["changes"])
 
 
 def _cuda_activation(runner: Any, inputs: Any) -> Any:
@@ -48,14 +48,14 @@ def _profiled(runner: Any, inputs: Any) -> Any:
     try:
         with runner.running():
             call()
-            with _native.own_profile([native.ProfilerActivity.CPU], profile_memory=True) as told:
+            with _native.own_profile([native.ProfilerActivity.CPU], profile_memory=True) as reported:
                 result = call()
                 del result
-            changes = _native.memory_changes(told)
+            changes = _native.memory_changes(reported)
     except Exception as error:
         return Missing(f"torch's profiler could not count memory: {_state.first_line(error)}")
     rows = [{"name": event.key, "calls": event.count, "bytes": event.self_cpu_memory_usage}
-            for event in told.key_averages() if getattr(event, "self_cpu_memory_usage", 0) > 0]
+            for event in reported.key_averages() if getattr(event, "self_cpu_memory_usage", 0) > 0]
     return {"changes": changes, "operators": sorted(rows, key=lambda row: -row["bytes"])[:20]}
 
 
@@ -71,10 +71,11 @@ def _course(changes: List[Any]) -> List[List[float]]:
 
 
 def _snapshot(what: str, runner: Any) -> Dict[str, Any]:
-    told = _core.heap()
+    reported = _core.heap()
     none = Missing("the allocator does not report it (glibc's does, since 2.33)")
-    out = {"at": what, "rss_bytes": _core.rss(), "heap_bytes": none if told is None else told[0],
-           "heap_in_use_bytes": none if told is None else told[1], "mapped_bytes": none if told is None else told[2]}
+    out = {"at": what, "rss_bytes": _core.rss(), "heap_bytes": none if reported is None else reported[0],
+           "heap_in_use_bytes": none if reported is None else reported[1],
+           "mapped_bytes": none if reported is None else reported[2]}
     if runner.device.startswith("cuda") and hasattr(runner, "model"):
         import torch
         out["gpu_allocated_bytes"] = torch.cuda.memory_allocated(runner.where)
@@ -114,15 +115,15 @@ def _tracked(runner: Any, inputs: Any, allocations: bool, deallocations: bool) -
                                               ("activation_peak_bytes", True)) if wanted}
     if runner.where.type == "cuda":
         return _tracked_cuda(runner, inputs, allocations, deallocations)
-    told = _profiled(runner, inputs)
-    if isinstance(told, Missing):
-        return {"allocations": told, "deallocations": told, "activation_peak_bytes": told}
-    changes = told["changes"]
+    reported = _profiled(runner, inputs)
+    if isinstance(reported, Missing):
+        return {"allocations": reported, "deallocations": reported, "activation_peak_bytes": reported}
+    changes = reported["changes"]
     out: Dict[str, Any] = {"activation_peak_bytes": _native.highest(changes)}
     if allocations:
         taken = [change for _, change in changes if change > 0]
         out["allocations"] = {"count": len(taken), "bytes": sum(taken), "largest": max(taken, default=0),
-                              "by_operator": told["operators"]}
+                              "by_operator": reported["operators"]}
         out["course"] = _course(changes)
     if deallocations:
         given = [-change for _, change in changes if change < 0]

@@ -42,7 +42,7 @@ class OnnxRunner(Runner):
         self.path = path
         self._session: Any = None
         self._threads: Optional[int] = None
-        self._told: Dict[str, Any] = {}
+        self._reported: Dict[str, Any] = {}
         self._converted: Optional["tempfile.TemporaryDirectory[str]"] = None
         self.note: Optional[str] = None
         self.generated: Dict[str, str] = {}  # what inputs were filled with, by name
@@ -90,10 +90,10 @@ class OnnxRunner(Runner):
         """The file, or a copy of it in another precision."""
         if self.precision is None:
             return self.path
-        told = self.static()
-        if isinstance(told, Missing):
-            raise ValueError(f"{self.path} cannot be loaded: {told.reason}")
-        types = [one["type"] for one in (*told["inputs"], *told["outputs"]) if one["type"] in _REAL]
+        reported = self.static()
+        if isinstance(reported, Missing):
+            raise ValueError(f"{self.path} cannot be loaded: {reported.reason}")
+        types = [one["type"] for one in (*reported["inputs"], *reported["outputs"]) if one["type"] in _REAL]
         if types[:1] == [self.precision]:
             return self.path
         if self.precision != "float16":
@@ -143,15 +143,15 @@ class OnnxRunner(Runner):
         """As `tare model` fills them: shapes and values by name, type and shape."""
         import numpy
         self.session  # a file that cannot be loaded is reported as such
-        told = self._tell(batch, [])
-        if isinstance(told, Missing):
-            raise TypeError(f"no input can be generated: {told.reason}; pass input_data")
+        reported = self._tell(batch, [])
+        if isinstance(reported, Missing):
+            raise TypeError(f"no input can be generated: {reported.reason}; pass input_data")
         try:
             tensors = _engine.model_inputs(self.path, batch, 0)
             made = {name: numpy.frombuffer(data, kind).reshape(shape) for name, kind, shape, data in tensors}
         except (TypeError, ValueError, MemoryError) as error:
             raise TypeError(f"no input can be generated: {error}; pass input_data") from None
-        self.generated = {one["name"]: one["fill"]["text"] for one in told["inputs"]}
+        self.generated = {one["name"]: one["fill"]["text"] for one in reported["inputs"]}
         return made
 
     # ---- running ----------------------------------------------------------------------------------------------
@@ -178,19 +178,19 @@ class OnnxRunner(Runner):
 
     def _tell(self, batch: int, given: List[Any]) -> Any:
         key = repr((batch, given))
-        if key not in self._told:
+        if key not in self._reported:
             try:
-                told: Any = json.loads(_engine.model_json(self.path, batch, given))
+                reported: Any = json.loads(_engine.model_json(self.path, batch, given))
             except (ValueError, OSError, MemoryError) as error:
-                told = Missing(f"tare model does not report it: {_state.first_line(error)}")
-            self._told[key] = told
-        return self._told[key]
+                reported = Missing(f"tare model does not report it: {_state.first_line(error)}")
+            self._reported[key] = reported
+        return self._reported[key]
 
     def _total(self, name: str, inputs: Any = None) -> Any:
-        told = self.static(inputs)
-        if isinstance(told, Missing):
-            return told
-        value = told["total"].get(name)
+        reported = self.static(inputs)
+        if isinstance(reported, Missing):
+            return reported
+        value = reported["total"].get(name)
         return value if value is not None else Missing(f"tare model tells no {name} of this file")
 
     def facts(self) -> Dict[str, Any]:
@@ -199,12 +199,14 @@ class OnnxRunner(Runner):
 
     def _size(self) -> Any:
         """With the files beside it that hold weights."""
-        told = self.static()
-        return size_of(self.path) if isinstance(told, Missing) else told["file_bytes"] + told["external_bytes"]
+        reported = self.static()
+        if isinstance(reported, Missing):
+            return size_of(self.path)
+        return reported["file_bytes"] + reported["external_bytes"]
 
     def costs(self, inputs: Any) -> Dict[str, Any]:
-        told = self.static(inputs)
-        left_out = [] if isinstance(told, Missing) else [one for one in told["not_counted"] if one["at_least"]]
+        reported = self.static(inputs)
+        left_out = [] if isinstance(reported, Missing) else [one for one in reported["not_counted"] if one["at_least"]]
         flops, macs = self._total("flops", inputs), self._total("macs", inputs)
         if left_out:
             self.note = (f"FLOPs are at least this many; not counted: {left_out[0]['name']} ({left_out[0]['op']}: "

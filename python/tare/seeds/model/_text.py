@@ -22,13 +22,15 @@ def rate(value: Any, what: str) -> str:
     return unit(value, f"{what}/s")
 
 
-def between(told: Any) -> str:
+def between(reported: Any) -> str:
     """The interval, or the reason it is unavailable."""
-    return told.reason if isinstance(told, Missing) else f"{ms(told['low'])} to {ms(told['high'])} at 95 %"
+    if isinstance(reported, Missing):
+        return reported.reason
+    return f"{ms(reported['low'])} to {ms(reported['high'])} at 95 %"
 
 
-def precision_text(told: Mapping[str, Any]) -> str:
-    done = told["executed"]
+def precision_text(reported: Mapping[str, Any]) -> str:
+    done = reported["executed"]
     if isinstance(done, Missing):
         return f"n/a ({done.reason})"
     shares = ", ".join(f"{number} in {name}" for name, number in done["operators"].items())
@@ -65,12 +67,12 @@ def summary(results: Mapping[str, Any]) -> str:
              ("file size" if model["path"] else "in memory", size(model["size_bytes"])),
              ("FLOPs a run", flops_text(results)),
              ("computed in", precision_text(model["precision"]))]
-    told = results.get("generation")
-    if isinstance(told, Mapping):
-        rows.append(("generation", f"{ms(told['time_to_first_token']['p50'])} to the first token, "
-                     f"{rate(told['tokens_per_second'], 'tokens')}"))
-    elif isinstance(told, Missing):
-        rows.append(("generation", f"n/a ({told.reason})"))
+    reported = results.get("generation")
+    if isinstance(reported, Mapping):
+        rows.append(("generation", f"{ms(reported['time_to_first_token']['p50'])} to the first token, "
+                     f"{rate(reported['tokens_per_second'], 'tokens')}"))
+    elif isinstance(reported, Missing):
+        rows.append(("generation", f"n/a ({reported.reason})"))
     lines += [f"  {name:<14}{text}" for name, text in rows]
     for name, text in results["input"].get("generated", {}).items():
         lines.append(f"  {'input':<14}{name}: generated, {text}")
@@ -101,8 +103,8 @@ def _section(results: Mapping[str, Any]) -> List[Line]:
     out = _lines_of("latency", name, results["latency"], _LATENCY)
     if not isinstance(results["end_to_end"], Missing):
         out += _lines_of("end_to_end", name, results["end_to_end"], _LATENCY)
-    for key, told in results["latency"]["intervals"].items():
-        low, high = (told, told) if isinstance(told, Missing) else (told["low"], told["high"])
+    for key, reported in results["latency"]["intervals"].items():
+        low, high = (reported, reported) if isinstance(reported, Missing) else (reported["low"], reported["high"])
         out += [("latency", name, f"{key}_low", low, "ms"), ("latency", name, f"{key}_high", high, "ms")]
     out += _lines_of("throughput", name, results["throughput"], _RATES)
     out += _lines_of("memory", name, results["memory"], _MEMORY)
@@ -113,12 +115,12 @@ def _section(results: Mapping[str, Any]) -> List[Line]:
     out += _lines_of("gpu", name, results["gpu"], [("utilization_percent", "%")])
     out += _lines_of("io", name, results["io"], [(key, "bytes") for key in (
         "disk_read_bytes", "disk_written_bytes", "network_received_bytes", "network_sent_bytes")])
-    told = results.get("generation")
-    if isinstance(told, Mapping):
+    reported = results.get("generation")
+    if isinstance(reported, Mapping):
         for key in ("time_to_first_token", "time_between_tokens"):
-            if isinstance(told[key], Mapping):
-                out += _lines_of(key, name, told[key], _LATENCY)
-        out.append(("generation", name, "tokens_per_second", told["tokens_per_second"], "tokens/s"))
+            if isinstance(reported[key], Mapping):
+                out += _lines_of(key, name, reported[key], _LATENCY)
+        out.append(("generation", name, "tokens_per_second", reported["tokens_per_second"], "tokens/s"))
     return out
 
 

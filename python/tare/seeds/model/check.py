@@ -191,25 +191,25 @@ def detect_regressions(baseline: Any, current: Any, threshold: Optional[float] =
     return sorted(worse, key=lambda one: -one.change_percent)
 
 
-def _is_regression(row: Mapping[str, Any], asked: bool) -> bool:
+def _is_regression(row: Mapping[str, Any], requested: bool) -> bool:
     """Figures that failed the check; and of those with one value per side, which it cannot decide, the ones that were
     requested or are counts: a process's memory alone is not evidence."""
     return row["outcome"] == "failed" or (row["outcome"] == "inconclusive"
-                                          and (asked or row["name"].startswith(COUNTED)))
+                                          and (requested or row["name"].startswith(COUNTED)))
 
 
 def _regression(row: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> Regression:
     if row["outcome"] != "failed":
-        told = "counted, not timed" if row["name"].startswith(COUNTED) else f"no significance: {row['reason']}"
+        reported = "counted, not timed" if row["name"].startswith(COUNTED) else f"no significance: {row['reason']}"
     elif row["p"] is None:
-        told = "exact"
+        reported = "exact"
     else:
-        told = f"p = {row['p']:.2g}, {len(old.get('samples') or [])} and {len(new.get('samples') or [])} samples"
+        reported = f"p = {row['p']:.2g}, {len(old.get('samples') or [])} and {len(new.get('samples') or [])} samples"
     if row["low"] is not None:
-        told = f"{100 * row['low']:+.1f} to {100 * row['high']:+.1f} % at 95 %, " + told
+        reported = f"{100 * row['low']:+.1f} to {100 * row['high']:+.1f} % at 95 %, " + reported
     change = math.inf if row["change"] is None else 100 * row["change"]
     p = Missing("it is exact" if new.get("exact") else row["reason"]) if row["p"] is None else row["p"]
-    return Regression(row["name"], row["baseline"], row["candidate"], row["unit"], change, p, told)
+    return Regression(row["name"], row["baseline"], row["candidate"], row["unit"], change, p, reported)
 
 
 # ---- earlier runs -------------------------------------------------------------------------------------------------
