@@ -21,13 +21,12 @@
 #define LIST_NS 500000000u
 #define ROWS_MAX 200u
 #define PROCESSES_MAX 256u
-#define COLUMN_SHARES 29u /* columns before the function's name */
 
 enum { TOP_COUNT };
 
 typedef struct function_row {
-    uint64_t own, total;         /* samples since the last table */
-    uint64_t own_all, total_all; /* since the start */
+    uint64_t own, total; /* samples since the last table */
+    uint64_t own_ns;     /* since the start */
     uint64_t sample;             /* the last one that has it: recursion counts once */
     int32_t line;                /* the last one seen */
 } function_row;
@@ -36,6 +35,8 @@ typedef struct top_process {
     pid_t pid;
     tare__python *python;
     uint64_t try_ns;
+    uint64_t sampled_ns; /* when its threads were sampled last; 0: never */
+    uint64_t passed_ns;  /* until now since then: the time of each sample */
     bool listed;
 } top_process;
 
@@ -53,6 +54,7 @@ typedef struct top {
     uint64_t states[TARE__STATE_COUNT];    /* of the first process's main thread, since the last table */
     uint64_t main_samples;
     char why[256]; /* the first process cannot be read */
+    int why_status;
 } top;
 
 static volatile sig_atomic_t interrupted;
@@ -155,9 +157,8 @@ static void take_thread(top *state, const top_process *process, const tare__pyth
         row->sample = state->sample;
         row->line = thread->frames[i].line;
         row->total++;
-        row->total_all++;
         row->own += i == 0;
-        row->own_all += i == 0;
+        row->own_ns += i == 0 ? process->passed_ns : 0;
     }
 }
 
@@ -170,9 +171,12 @@ static void take_process(top *state, top_process *process, uint64_t now_ns)
         if (now_ns < process->try_ns)
             return;
         process->try_ns = now_ns + LIST_NS;
-        if (tare__python_open(process->pid, &process->python, &error) != 0) {
-            if (process->pid == state->pid)
+        int status = tare__python_open(process->pid, &process->python, &error);
+        if (status != 0) {
+            if (process->pid == state->pid) {
                 snprintf(state->why, sizeof state->why, "%.255s", error.text);
+                state->why_status = status;
+            }
             return;
         }
         if (process->pid == state->pid)
@@ -186,6 +190,8 @@ static void take_process(top *state, top_process *process, uint64_t now_ns)
         process->python = NULL;
         return;
     }
+    process->passed_ns = process->sampled_ns ? now_ns - process->sampled_ns : RATE_NS;
+    process->sampled_ns = now_ns;
     for (uint32_t i = 0; i < n; i++)
         take_thread(state, process, &threads[i]);
 }
@@ -201,20 +207,27 @@ static int by_own(const void *left, const void *right)
         return a->own < b->own ? 1 : -1;
     if (a->total != b->total)
         return a->total < b->total ? 1 : -1;
-    return a->own_all != b->own_all ? (a->own_all < b->own_all ? 1 : -1) : 0;
+    return a->own_ns != b->own_ns ? (a->own_ns < b->own_ns ? 1 : -1) : 0;
 }
 
 static void window(unsigned *rows, unsigned *columns)
 {
     struct winsize size;
-    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 && size.ws_row > 5;
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
     *rows = known ? size.ws_row : 24;
     *columns = known ? size.ws_col : 80;
 }
 
+static void put_line(tare__text *out, const char *words, unsigned columns)
+{
+    char line[1200];
+    tare__text_fit(line, sizeof line, words, columns);
+    tare__text_format(out, "%s\n", line);
+}
+
 static void put_head(const top *state, unsigned columns, tare__text *out)
 {
-    char line[512], value[TARE__UNIT_BYTES];
+    char value[TARE__UNIT_BYTES];
     tare__text words = {0};
     tare__text_format(&words, "Process %d", (int)state->pid);
     size_t python = 0;
@@ -234,15 +247,16 @@ static void put_head(const top *state, unsigned columns, tare__text *out)
     }
     if (!any)
         tare__text_format(&words, ": %s", state->why[0] ? state->why : "no samples");
-    tare__text_fit(line, sizeof line, words.data ? words.data : "", columns);
-    tare__text_format(out, "%s\n\n  self  total    seconds     function\n", line);
+    put_line(out, words.data ? words.data : "", columns);
+    tare__text_string(out, "\n");
+    put_line(out, "  self  total  self time     function", columns);
     tare__text_free(&words);
 }
 
 static void put_row(const top *state, uint32_t id, unsigned columns, tare__text *out)
 {
     const function_row *row = &state->rows[id];
-    char own[TARE__UNIT_BYTES], total[TARE__UNIT_BYTES], seconds[TARE__UNIT_BYTES], name[1100], line[1100];
+    char own[TARE__UNIT_BYTES], total[TARE__UNIT_BYTES], self[TARE__UNIT_BYTES], name[1100], line[1200];
     double all = state->samples ? (double)state->samples : 1;
     size_t length = 0;
     const char *key = tare__intern_text(state->names, id, &length);
@@ -254,9 +268,11 @@ static void put_row(const top *state, uint32_t id, unsigned columns, tare__text 
              (int)(key + length - (base ? base + 1 : file + 1)), base ? base + 1 : file + 1, (int)row->line);
     tare__unit_percent(own, (double)row->own / all);
     tare__unit_percent(total, (double)row->total / all);
-    tare__unit_time(seconds, (double)row->own_all * RATE_NS);
-    tare__text_fit(line, sizeof line, name, columns > COLUMN_SHARES ? columns - COLUMN_SHARES : 10);
-    tare__text_format(out, "%6s %6s %10s     %s\n", own, total, seconds, line);
+    tare__unit_time(self, (double)row->own_ns);
+    int shares = snprintf(line, sizeof line, "%6s %6s %10s     ", own, total, self);
+    if (columns > (unsigned)shares)
+        tare__text_fit(line + shares, sizeof line - (size_t)shares, name, columns - (unsigned)shares);
+    put_line(out, line, columns);
 }
 
 static int show(top *state, bool terminal)
@@ -275,7 +291,7 @@ static int show(top *state, bool terminal)
     sorted_rows = state->rows;
     if (used)
         qsort(order, used, sizeof *order, by_own);
-    unsigned most = terminal ? rows - 4 : ROWS_MAX;
+    unsigned most = !terminal ? ROWS_MAX : rows > 4 ? rows - 4 : 1; /* below the head, above the cursor */
     for (uint32_t i = 0; i < used && i < most; i++)
         put_row(state, order[i], columns, &out);
     free(order);
@@ -367,7 +383,7 @@ static int top_main(int argc, char **argv)
     tare__sample_close(state.set);
     tare__intern_free(state.names);
     free(state.rows);
-    return status ? status : unread ? TARE__EXIT_FAILED : TARE__EXIT_OK;
+    return status || !unread ? status : state.why_status == TARE_E_INPUT ? TARE__EXIT_INPUT : TARE__EXIT_FAILED;
 }
 
 static const tare__cli_option top_options[] = {
@@ -379,8 +395,8 @@ const tare__cli_command tare__cli_top = {
     .summary = "Show the hot functions of a running Python program",
     .usage = "[options] PID",
     .details = "Updated every second until Ctrl-C. Counts the main thread, and other threads while\n"
-               "they work. Exit status: 0; 1 it cannot be read; 2 invalid command line; 3 no such\n"
-               "process.\n",
+               "they work. Exit status: 0; 1 it cannot be read (permission denied, or an unsupported\n"
+               "Python); 2 invalid command line; 3 no such process, or no Python in it.\n",
     .examples = "  tare top 4120\n"
                 "  tare top --count 5 4120 > hot.txt\n",
     .options = top_options,

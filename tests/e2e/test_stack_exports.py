@@ -263,6 +263,11 @@ def test_pprof_itself_reads_it(tmp_path):
     told = subprocess.run([*pprof_itself(), "-top", str(path)], stdout=subprocess.PIPE, text=True, timeout=PATIENCE,
                           check=True).stdout
     assert "Type: wall" in told and re.search(r"3215ms .* ImageFile.load", told)
+    assert re.search(r"9918ms .* <module>\n", told), told  # not taken for a C++ template, and cut to nothing
+    path.write_bytes(made("pprof", "hostile"))
+    told = subprocess.run([*pprof_itself(), "-top", str(path)], stdout=subprocess.PIPE, text=True, timeout=PATIENCE,
+                          check=True).stdout
+    assert "<lambda>" in told and "javascript:alert(1)" in told
 
 
 # ---- the command ----

@@ -260,6 +260,8 @@ def test_dump_of_what_cannot_be_dumped(bench):
     try:
         done = bench.tare("attach", "--dump", sleep.pid)
         assert done.status == 3 and "Python" in done.err and not done.out
+        done = bench.tare("top", sleep.pid)
+        assert done.status == 3 and "not a Python process" in done.err and not done.out
     finally:
         sleep.kill()
         sleep.communicate()

@@ -259,7 +259,7 @@ def test_dump_of_a_stopped_process_and_of_one_that_has_ended(bench):
         os.kill(process.pid, signal.SIGCONT)
         until(lambda: "sleeping" in bench.tare("attach", "--dump", process.pid).out, "it goes on")
         done = bench.tare("attach", "--dump", zombie)
-        assert done.status != 0 and "has ended" in done.err and not done.out
+        assert done.status == 3 and "has ended" in done.err and not done.out
         done = bench.tare("top", "--count", 1, zombie)
         assert done.status == 3 and "has ended" in done.err and not done.out
     finally:
@@ -311,10 +311,12 @@ def test_workers_of_every_kind(bench, python):  # noqa: F811
     assert function(report, "work")["samples"] > 100
     pids = {report["sampled_threads"][row["thread"]]["pid"] for row in report["stacks"] if row["name"] == "work"}
     assert len(pids) >= 3, report["sampled_threads"]  # a worker may do the work of both
+    names = [row["name"] for row in report["stacks"] if row["what"] == "process"]
+    assert re.fullmatch(re.escape(script.name) + r" \(\d+\)", names[0]) and not any("/" in name[:8] for name in names)
 
 
 def test_top_fits_a_terminal(bench):
-    """Of 80 columns and 24 rows: the table replaces the one before, and no row is wider."""
+    """Of 80 columns and 24 rows, then of 19 and 6: the table replaces the one before, and no row is wider."""
     script = write(bench, "names.py", """
         import time
         class NameOfAClassThatIsLongerThanMostOthers:
@@ -335,7 +337,7 @@ def test_top_fits_a_terminal(bench):
     try:
         assert process.stdout.readline() == "ready\n"
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        top = subprocess.Popen([TARE, "top", "--count", "2", str(process.pid)], stdin=side, stdout=side)
+        top = subprocess.Popen([TARE, "top", "--count", "4", str(process.pid)], stdin=side, stdout=side)
         os.close(side)
         shown = b""
         while True:
@@ -345,6 +347,8 @@ def test_top_fits_a_terminal(bench):
                 break
             if not part:
                 break
+            if b"function" in part:
+                fcntl.ioctl(main, termios.TIOCSWINSZ, struct.pack("HHHH", 6, 19, 0, 0))
             shown += part
         assert top.wait() == 0
     finally:
@@ -354,7 +358,10 @@ def test_top_fits_a_terminal(bench):
     text = shown.decode()
     assert "u001b" not in text
     before, *screens = text.split("\x1b[H\x1b[J")
-    assert before == "" and len(screens) == 2
+    assert before == "" and len(screens) == 4
+    rows = screens.pop().rstrip("\r\n").split("\r\n")
+    assert len(rows) <= 5 and all(len(row) <= 19 for row in rows), rows
+    del screens[1:]
     for screen in screens:
         rows = screen.rstrip("\r\n").split("\r\n")
         assert rows[0].startswith(f"Process {process.pid}") and len(rows) <= 23

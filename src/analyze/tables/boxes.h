@@ -83,6 +83,7 @@ void tare__lanes_free(timeline *timeline);
 /* Threads by their stack samples, into the result. 0 or as tare__trace_replay. */
 int tare__analyze_sampled_lanes(const work *work, size_t boxes_max, tare__timeline *made, tare__error *error);
 /* "train.py (12345)", of a process by its number. */
+const char *tare__analyze_program(const tare__trace_process *process); /* that has arguments */
 const char *tare__analyze_process_name(const work *work, uint32_t number, tare__arena *arena);
 
 #endif

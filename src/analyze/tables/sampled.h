@@ -159,6 +159,6 @@ int tare__analyze_uses(const work *work, const sampled_nodes *nodes, tare__analy
 /* ---- tables: 0 or TARE_E_MEMORY --------------------------------------------------------------------------- */
 int tare__analyze_sampled_threads(const work *work, sampled *sampled, tare__analysis *analysis);
 int tare__analyze_sampled_tables(const sampled *sampled, const sampled_nodes *nodes, tare__analysis *analysis);
-int tare__analyze_stack_tree(const sampled *sampled, const sampled_nodes *nodes, tare__analysis *analysis);
+int tare__analyze_stack_tree(const work *work, const sampled_nodes *nodes, tare__analysis *analysis);
 
 #endif

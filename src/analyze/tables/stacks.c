@@ -167,7 +167,7 @@ int tare__analyze_stacks_table(work *work, tare__analysis *analysis)
     if (!status && shown)
         status = tare__analyze_sampled_imports(work->sampled, &nodes, analysis);
     if (!status && shown)
-        status = tare__analyze_stack_tree(work->sampled, &nodes, analysis);
+        status = tare__analyze_stack_tree(work, &nodes, analysis);
     tare__analyze_free_sampled_nodes(&nodes);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boxes.h"
 #include "sampled.h"
 
 /* Rows that a thread and a node may need: each may have merged nodes below it; a thread, a process around it. */
@@ -23,6 +24,7 @@ typedef struct stretch { /* cells of one thread */
 } stretch;
 
 typedef struct tree {
+    const work *work;
     const sampled *sampled;
     const sampled_nodes *from;
     const tare__sampled_thread_row *threads;
@@ -297,16 +299,27 @@ static void merge_thread(tree *tree, uint32_t to, uint32_t thread)
         add_times(tree, to, &tree->sampled->cells[i], &split, false);
 }
 
-static const char *process_name(const tare__analysis *analysis, const tare__sampled_thread_row *thread)
+/* "train.py --epochs 3 (4120)", "rank 1 · train.py --epochs 3 (4121)": in a narrow box the first letters matter. */
+static const char *process_name(const tree *tree, const tare__analysis *analysis, const tare__sampled_thread_row *thread)
 {
-    const tare__process_row *process =
+    const tare__process_row *row =
         thread->process == TARE__NO_ROW ? NULL : &analysis->processes[thread->process];
-    const char *label = process && process->label ? process->label : process ? process->command : NULL;
-    char text[256];
-    if (label && label[0])
-        snprintf(text, sizeof text, "%.200s (%" PRId64 ")", label, thread->pid);
+    const tare__trace_process *process = row ? tare__trace_process_at(tree->work->trace, row->number) : NULL;
+    char text[256], rank[32] = "";
+    if (row && row->has_rank)
+        snprintf(rank, sizeof rank, "rank %" PRIu64 " · ", row->rank);
+    const char *command = NULL;
+    if (process && process->arguments) {
+        const char *program = tare__analyze_program(process);
+        command = tare__analyze_command(analysis->arena, program,
+                                        process->arguments_bytes - (size_t)(program - process->arguments));
+        if (!command)
+            return NULL;
+    }
+    if (command && command[0])
+        snprintf(text, sizeof text, "%s%.180s (%" PRId64 ")", rank, command, thread->pid);
     else
-        snprintf(text, sizeof text, "process %" PRId64, thread->pid);
+        snprintf(text, sizeof text, "%sprocess %" PRId64, rank, thread->pid);
     return copied(analysis->arena, text);
 }
 
@@ -314,7 +327,7 @@ static const char *process_name(const tare__analysis *analysis, const tare__samp
 static bool add_process(tree *tree, const tare__analysis *analysis, size_t first)
 {
     const tare__sampled_thread_row *threads = tree->threads;
-    const char *name = process_name(analysis, &threads[first]);
+    const char *name = process_name(tree, analysis, &threads[first]);
     uint32_t row =
         name ? add_merged(tree, TARE__NO_ROW, TARE__NO_ROW, TARE__NODE_PROCESS, name) : TARE__NO_ROW, other = row;
     bool fine = row != TARE__NO_ROW, merged = false;
@@ -442,9 +455,11 @@ static void find_stretches(tree *tree)
     }
 }
 
-int tare__analyze_stack_tree(const sampled *sampled, const sampled_nodes *nodes, tare__analysis *analysis)
+int tare__analyze_stack_tree(const work *work, const sampled_nodes *nodes, tare__analysis *analysis)
 {
-    tree tree = {.sampled = sampled,
+    const sampled *sampled = work->sampled;
+    tree tree = {.work = work,
+                 .sampled = sampled,
                  .from = nodes,
                  .threads = analysis->sampled_threads,
                  .n_threads = analysis->n_sampled_threads};

@@ -14,6 +14,19 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Where the words begin that identify the process: "train.py" of "/usr/bin/python3 /srv/train.py", "torch.distributed.run"
+ * of "python -m torch.distributed.run". */
+const char *tare__analyze_program(const tare__trace_process *process)
+{
+    const char *arguments = process->arguments, *program = last_part(arguments);
+    const char *end = arguments + process->arguments_bytes, *next = arguments + strlen(arguments) + 1;
+    if (strncmp(program, "python", 6) != 0 || next >= end)
+        return program;
+    if (strcmp(next, "-m") == 0 && next + 3 < end && next[3])
+        return next + 3;
+    return *next && *next != '-' ? last_part(next) : program;
+}
+
 /* "train.py (12345)": for an interpreter, the script identifies the process. */
 const char *tare__analyze_process_name(const work *work, uint32_t number, tare__arena *arena)
 {
@@ -26,11 +39,7 @@ const char *tare__analyze_process_name(const work *work, uint32_t number, tare__
             snprintf(name, sizeof name, "unknown process");
         return copied(arena, name);
     }
-    const char *program = last_part(process->arguments);
-    size_t first = strlen(process->arguments) + 1;
-    const char *script = first < process->arguments_bytes ? process->arguments + first : "";
-    if (strncmp(program, "python", 6) == 0 && *script && *script != '-')
-        program = last_part(script);
+    const char *program = tare__analyze_program(process);
     char rank[32] = "";
     uint64_t of_job;
     if (tare__analyze_rank(work, number, &of_job))

@@ -43,7 +43,6 @@ enum {
     LINE_LINE = 2,
     FUNCTION_ID = 1,
     FUNCTION_NAME = 2,
-    FUNCTION_SYSTEM_NAME = 3,
     FUNCTION_FILE = 4,
     FUNCTION_START_LINE = 5
 };
@@ -102,7 +101,8 @@ static uint32_t function_of(pprof *to, const tare__stack_node *node)
         return at + 1;
     tare__proto_number(&to->message, FUNCTION_ID, at + 1);
     tare__proto_number(&to->message, FUNCTION_NAME, key[0]);
-    tare__proto_number(&to->message, FUNCTION_SYSTEM_NAME, key[0]);
+    /* No system name: with the same one, pprof would take "<module>" and "f<int>(x)" for C++ names and cut their
+     * brackets out. */
     tare__proto_number(&to->message, FUNCTION_FILE, key[1]);
     tare__proto_number(&to->message, FUNCTION_START_LINE, key[2]);
     put_message(to, PROFILE_FUNCTION);

@@ -3,6 +3,7 @@
  * Must not know the formats. */
 #include "stacks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,13 +45,18 @@ static const tare__sampled_thread_row *thread_of(const tare__analysis *analysis,
     return node->thread < analysis->n_sampled_threads ? &analysis->sampled_threads[node->thread] : NULL;
 }
 
-/* Threads may have the same name, and often do. */
+/* Threads may have the same name, and often do; one without has its id as name: "thread 4127". */
 void tare__stack_thread_name(const tare__analysis *analysis, const tare__stack_node *node, tare__text *out)
 {
     const tare__sampled_thread_row *thread = thread_of(analysis, node);
+    char id[32];
     tare__text_string(out, node->name);
-    if (thread && thread->name)
-        tare__text_format(out, " (%lld)", (long long)thread->tid);
+    if (!thread || !thread->name)
+        return;
+    snprintf(id, sizeof id, " %lld", (long long)thread->tid);
+    size_t all = strlen(node->name), part = strlen(id);
+    if (all < part || strcmp(node->name + all - part, id) != 0)
+        tare__text_format(out, " (%s)", id + 1);
 }
 
 void tare__stack_put_line(tare__text *out, const char *text, size_t length)
