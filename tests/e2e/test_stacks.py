@@ -1,4 +1,5 @@
 """Sampled stacks of real Python programs: shares, lines, threads, states, processes, and what must not break."""
+import glob
 import os
 import pathlib
 import re
@@ -13,9 +14,11 @@ from waiting import until
 
 
 def interpreters():
-    """All that this machine has: shared and static builds."""
+    """All that this machine has: shared and static builds. TARE_TEST_PYTHONS: those of this pattern instead."""
     found = {}
-    for pattern in ("3.9.*", "3.10.*", "3.11.*", "3.12.*", "3.13.*"):
+    if os.environ.get("TARE_TEST_PYTHONS"):
+        return {pathlib.Path(place).name: place for place in glob.glob(os.environ["TARE_TEST_PYTHONS"])}
+    for pattern in ("3.9.*", "3.10.*", "3.11.*", "3.12.*", "3.13.*", "3.14.*"):
         for place in sorted(pathlib.Path.home().glob(f".pyenv/versions/{pattern}/bin/python3")):
             found[place.parent.parent.name] = str(place)
     if os.path.exists("/usr/bin/python3"):

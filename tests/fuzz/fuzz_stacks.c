@@ -1,6 +1,7 @@
-/* fuzz_stacks: the reader of Python stacks on a real Python process whose memory has been damaged: what the input says
- * is put over what is read. Nothing may crash, hang or read outside of a buffer; the process itself is not touched.
- * One thread. Needs a python3; without one, inputs are ignored. */
+/* fuzz_stacks: the reader of Python stacks on memory that has been damaged: what the input says is put over what is
+ * read. Nothing may crash, hang or read outside of a buffer. The memory is the recorded one of tests/fixture/, or with
+ * TARE_FUZZ_PYTHON=INTERPRETER that of a real process, which is not touched.
+ * One thread. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
@@ -9,7 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "sample/python_inner.h"
+#include "../python_image.h"
 
 #define SAMPLES 4
 
@@ -52,7 +53,7 @@ static void start(const char *const *words)
     }
     close(out[1]);
     if (target < 0 || read(out[0], ready, sizeof ready) <= 0)
-        target = 0;
+        abort();
 }
 
 static uint32_t take(void)
@@ -89,8 +90,14 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
     const char *chosen = getenv("TARE_FUZZ_PYTHON");
-    start((const char *const[]){chosen ? chosen : "python3", "-c", program, NULL});
     read_really = tare__python_read_memory;
+    if (chosen) {
+        start((const char *const[]){chosen, "-c", program, NULL});
+    } else {
+        if (!python_image_open("python-3.14.image", &python_image_now))
+            abort();
+        read_really = python_image_read;
+    }
     return 0;
 }
 
@@ -100,15 +107,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const tare__python_thread *threads;
     tare__error error = {""};
     uint32_t n = 0;
-    if (!target)
-        return 0;
+    tare__python_read_memory = read_really;
     input = data;
     input_bytes = size;
     used = 0;
     uint32_t first = take();
     if (first & 1) /* also what is read to open it */
         tare__python_read_memory = read_damaged;
-    int status = tare__python_open(target, &python, &error);
+    int status = target ? tare__python_open(target, &python, &error) : python_image_python(&python, &error);
     tare__python_read_memory = read_damaged;
     for (int i = 0; status == 0 && i < SAMPLES; i++) {
         if (tare__python_sample(python, &threads, &n, &error) != 0)
@@ -121,6 +127,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             }
     }
     tare__python_close(python);
-    tare__python_read_memory = read_really;
     return 0;
 }
