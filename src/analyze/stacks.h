@@ -20,6 +20,11 @@ typedef struct tare__state_times {
 const char *tare__state_word(uint32_t state);
 /* For sentences: "running", "waiting for a CPU", "waiting for the network", "sleeping". */
 const char *tare__state_phrase(uint32_t state);
+/* The same, where it is known in which function it waits (NULL: not known): "waiting for another thread". */
+const char *tare__wait_phrase(uint32_t state, const char *inner, const char *inner_file);
+bool tare__waits_for_thread(uint32_t state, const char *inner, const char *inner_file);
+/* Whether it is one of these functions of a Python module: "/threading.py". Before 3.11, names have no class. */
+bool tare__is_function(const char *name, const char *file, const char *module, const char *const *names, size_t n);
 const char *tare__frame_kind_word(uint32_t kind); /* "python", "native", "kernel", "note" */
 
 /* The leading thread is the one whose wall time is the time of the program: the main thread of the first process, or
@@ -119,6 +124,7 @@ typedef struct tare__sampled_import_row { /* by total_ns descending; at most 100
     double self_ns;      /* time in which it is the innermost import: its own code and what that calls, and finding and
                           * reading the modules that it imports, extension modules included */
     double total_ns;     /* with the modules that it imports */
+    double outer_ns;     /* of total_ns: not while another module of its top-level package is being imported */
 } tare__sampled_import_row;
 
 /* Which samples of stacks the tables are made of. Zeroed: all. */
@@ -172,6 +178,7 @@ typedef struct tare__stack_tree {
     uint32_t leading;  /* row in sampled_threads; TARE__NO_ROW: none */
     const char *only;  /* which samples a filter kept: "within data"; NULL: all */
     double smallest_ns; /* nodes with a smaller total are merged; 0: none are */
+    tare__line_row outside; /* main_ns, main_share, main and inner: of the leading thread without a line of own code */
 } tare__stack_tree;
 
 #endif

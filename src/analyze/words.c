@@ -45,21 +45,35 @@ const char *tare__state_word(uint32_t state)
 
 const char *tare__state_phrase(uint32_t state)
 {
-    static const char *const phrases[TARE__STATE_COUNT] = {
-        [TARE__STATE_UNKNOWN] = "waiting",
-        [TARE__STATE_RUNNING] = "running",
-        [TARE__STATE_RUNNABLE] = "waiting for a CPU",
-        [TARE__STATE_GIL] = "waiting for the GIL",
-        [TARE__STATE_LOCK] = "waiting for a lock",
-        [TARE__STATE_DISK] = "waiting for a disk",
-        [TARE__STATE_NETWORK] = "waiting for the network",
-        [TARE__STATE_CHILD] = "waiting for a process",
-        [TARE__STATE_PIPE] = "waiting for a pipe",
-        [TARE__STATE_GPU] = "waiting for a GPU",
-        [TARE__STATE_SLEEP] = "sleeping",
-        [TARE__STATE_OTHER] = "waiting",
-    };
-    return phrases[state < TARE__STATE_COUNT ? state : TARE__STATE_OTHER];
+    bool known = state > TARE__STATE_UNKNOWN && state < TARE__STATE_COUNT;
+    return tare__thread_state_words(known ? state : TARE__STATE_OTHER);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+bool tare__is_function(const char *name, const char *file, const char *module, const char *const *names, size_t n)
+{
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    for (size_t i = 0; name && file && ends_with(file, module) && i < n; i++)
+        if (strcmp(dot ? dot + 1 : name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+bool tare__waits_for_thread(uint32_t state, const char *inner, const char *inner_file)
+{
+    static const char *const names[] = {"wait", "wait_for", "join", "_wait_for_tstate_lock"};
+    return state == TARE__STATE_LOCK &&
+           tare__is_function(inner, inner_file, "/threading.py", names, TARE__COUNT_OF(names));
+}
+
+const char *tare__wait_phrase(uint32_t state, const char *inner, const char *inner_file)
+{
+    return tare__waits_for_thread(state, inner, inner_file) ? "waiting for another thread" : tare__state_phrase(state);
 }
 
 const char *tare__frame_kind_word(uint32_t kind)

@@ -315,13 +315,15 @@ static void add_symbols(tare__collector *collector, tare__stack_thread_state *st
 /* That there are fewer samples than asked for. */
 static void put_rate(const tare__stack_thread_state *state, tare__text *notes)
 {
-    char longest[TARE__UNIT_BYTES], asked[TARE__UNIT_BYTES], share[TARE__UNIT_BYTES];
+    char longest[TARE__UNIT_BYTES], asked[TARE__UNIT_BYTES], share[TARE__UNIT_BYTES], most[TARE__UNIT_BYTES];
     double missed = (double)state->missed / ((double)(state->missed + state->passes) + 1);
     if (state->longest_ns > 2 * state->interval_ns)
         tare__text_format(notes, "stack sampling interval up to %s instead of %s: more frequent sampling would have "
-                                 "exceeded half a core\n",
+                                 "exceeded %s of a core%s\n",
                           tare__unit_time(longest, (double)state->longest_ns),
-                          tare__unit_time(asked, (double)state->interval_ns));
+                          tare__unit_time(asked, (double)state->interval_ns),
+                          tare__unit_percent(most, state->budget),
+                          state->budget < BUDGET_ASKED ? " (use --stacks HZ to permit half a core)" : "");
     else if (missed > MISSED_MAX)
         tare__text_format(notes, "%s of the stack samples were not taken: the sampler did not get a CPU in time\n",
                           tare__unit_percent(share, missed));

@@ -231,6 +231,84 @@ static void a_thread_that_only_waits_is_not_blamed(void **state)
     done(b, of);
 }
 
+/* A pool of processes: the line of the workers is named beside the one that waits for them. */
+static void what_others_do_meanwhile_is_said(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t manager = stacks_thread(&s, 77, 78, 5, "manager");
+    uint32_t module = stacks_python(&s, 0, "<module>", APP "pool.py", 8);
+    uint32_t result = stacks_python(&s, module, "Condition.wait", LIB "threading.py", 327);
+    uint32_t reads = stacks_python(&s, 0, "Connection._recv", LIB "multiprocessing/connection.py", 380);
+    stacks_samples(&s, main_thread, result, TARE__STATE_LOCK, 100);
+    stacks_samples(&s, manager, reads, TARE__STATE_RUNNING, 60); /* the thread that is most active has no own code */
+    for (int64_t pid = 90; pid < 92; pid++) {
+        uint32_t worker = stacks_thread(&s, pid, pid, 50, "MainThread");
+        stacks_samples(&s, worker, parse_line, TARE__STATE_RUNNING, 40);
+        stacks_samples(&s, worker, reads, TARE__STATE_PIPE, 60);
+    }
+    tare__analysis *of = finish();
+    const tare__finding *found = finding(of, "hot-code");
+    assert_non_null(found);
+    assert_int_equal(found->line, 8);
+    assert_non_null(strstr(found->title, "waiting for another thread"));
+    assert_non_null(strstr(found->evidence, "waiting for another thread in Condition.wait. Meanwhile, 57.1 % of the "
+                                            "time in which other threads work (800 ms of 1.40 s) is parse at fetch.py:42, "
+                                            "running."));
+    assert_null(strstr(found->advice, "Hold the lock"));
+    done(b, of);
+}
+
+/* Tasks that sleep: none is active, and idle workers do not count. */
+static void what_waiting_tasks_do_is_said(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t module = stacks_python(&s, 0, "<module>", APP "pool.py", 8);
+    uint32_t result = stacks_python(&s, module, "wait", LIB "threading.py", 320); /* before 3.11: without the class */
+    uint32_t idle = stacks_python(&s, 0, "_worker", LIB "concurrent/futures/thread.py", 81);
+    stacks_samples(&s, main_thread, result, TARE__STATE_LOCK, 100);
+    for (int64_t tid = 78; tid < 80; tid++) {
+        uint32_t worker = stacks_thread(&s, 77, tid, 5, "worker");
+        stacks_samples(&s, worker, read_line, TARE__STATE_SLEEP, 40);
+        stacks_samples(&s, worker, idle, TARE__STATE_LOCK, 60);
+    }
+    tare__analysis *of = finish();
+    const tare__finding *found = finding(of, "hot-code");
+    assert_non_null(found);
+    assert_non_null(strstr(found->evidence, "Meanwhile, 100 % of the time of your code in other threads (800 ms of "
+                                            "800 ms) is read at fetch.py:31, sleeping."));
+    done(b, of);
+}
+
+/* A cell of a notebook has no file, but is code of the program. */
+static void a_cell_of_a_notebook_is_named(void **state)
+{
+    (void)state;
+    begin();
+    stacks_samples(&s, main_thread, stacks_python(&s, 0, "slow", "<ipython-input-1-abc>", 4), TARE__STATE_RUNNING, 160);
+    tare__analysis *of = finish();
+    const tare__finding *found = finding(of, "hot-code");
+    assert_non_null(found);
+    assert_non_null(strstr(found->title, "slow at <ipython-input-1-abc>:4"));
+    done(b, of);
+}
+
+/* Without its class, as before Python 3.11. */
+static void an_idle_server_has_nothing_to_gain(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t module = stacks_python(&s, 0, "<module>", APP "serve.py", 8);
+    uint32_t selects = stacks_python(&s, module, "select", LIB "selectors.py", 416);
+    stacks_samples(&s, main_thread, selects, TARE__STATE_NETWORK, 160);
+    tare__analysis *of = finish();
+    const tare__finding *found = finding(of, "hot-code");
+    assert_non_null(found);
+    assert_true(isnan(found->gain));
+    done(b, of);
+}
+
 static void an_import_is_no_algorithm(void **state)
 {
     (void)state;
@@ -309,6 +387,10 @@ int main(void)
         cmocka_unit_test(the_line_that_waits_is_named),
         cmocka_unit_test(a_function_is_named_by_its_lines),
         cmocka_unit_test(a_thread_that_only_waits_is_not_blamed),
+        cmocka_unit_test(what_others_do_meanwhile_is_said),
+        cmocka_unit_test(what_waiting_tasks_do_is_said),
+        cmocka_unit_test(a_cell_of_a_notebook_is_named),
+        cmocka_unit_test(an_idle_server_has_nothing_to_gain),
         cmocka_unit_test(an_import_is_no_algorithm),
         cmocka_unit_test(threads_that_wait_for_the_gil),
         cmocka_unit_test(an_operation_names_its_line),

@@ -466,7 +466,7 @@ static void packages_by_path(void **state)
         {TARE__FRAME_PYTHON, "train.py", "your code", "own"},
         {TARE__FRAME_PYTHON, "/src/tare/python/tare/_hook/sitecustomize.py", "tare", "package"},
         {TARE__FRAME_NATIVE, SITE "scipy.libs/libopenblas.so.0", "scipy", "package"},
-        {TARE__FRAME_NATIVE, "/usr/lib/python3.12/lib-dynload/_json.cpython-312-x86_64-linux-gnu.so", "_json",
+        {TARE__FRAME_NATIVE, "/usr/lib/python3.12/lib-dynload/_json.cpython-312-x86_64-linux-gnu.so", "json",
          "standard library"},
         {TARE__FRAME_NATIVE, "/usr/lib/libcuda.so.1", "libcuda", "native"},
         {TARE__FRAME_NATIVE, "/opt/lib/libpython3.12.so.1.0", "python", "native"},
@@ -682,79 +682,9 @@ static void many_samples(void **state)
     done(b, of);
 }
 
-static const tare__sampled_import_row *import_of(const tare__analysis *of, const char *module)
-{
-    for (size_t i = 0; i < of->n_sampled_imports; i++)
-        if (strcmp(of->sampled_imports[i].module, module) == 0)
-            return &of->sampled_imports[i];
-    fail_msg("no import of %s", module);
-    return NULL;
-}
-
-/* app.py imports pandas, which imports numpy and works; numpy calls a function of its own. */
-static void imports_by_module(void **state)
-{
-    (void)state;
-    begin();
-    static const char system[] = "<frozen importlib._bootstrap>";
-    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
-    uint32_t module = stacks_python(&s, 0, "<module>", APP "app.py", 1);
-    uint32_t finds = stacks_python(&s, module, "_find_and_load", system, 1176);
-    uint32_t loads = stacks_python(&s, finds, "_call_with_frames_removed", system, 241);
-    uint32_t pandas = stacks_python(&s, loads, "<module>", SITE "pandas/__init__.py", 10);
-    uint32_t inner = stacks_python(&s, pandas, "_find_and_load", system, 1176);
-    uint32_t numpy = stacks_python(&s, stacks_python(&s, inner, "_call_with_frames_removed", system, 241), "<module>",
-                                   SITE "numpy/core/multi.py", 5);
-    uint32_t helper = stacks_python(&s, numpy, "helper", SITE "numpy/core/multi.py", 50);
-    uint32_t own = stacks_python(&s, loads, "<module>", APP "mylib/__init__.py", 3);
-    stacks_samples(&s, main, finds, TARE__STATE_RUNNING, 5); /* finding pandas: of no module yet */
-    stacks_samples(&s, main, pandas, TARE__STATE_RUNNING, 20);
-    stacks_samples(&s, main, inner, TARE__STATE_DISK, 7); /* finding numpy */
-    stacks_samples(&s, main, numpy, TARE__STATE_RUNNING, 30);
-    stacks_samples(&s, main, helper, TARE__STATE_RUNNING, 10);
-    stacks_samples(&s, main, own, TARE__STATE_RUNNING, 2);
-    tare__analysis *of = finish();
-    assert_int_equal(of->n_sampled_imports, 3); /* the program itself is no import */
-    IS_MS(import_of(of, "pandas")->self_ns, 270);
-    IS_MS(import_of(of, "pandas")->total_ns, 670);
-    assert_string_equal(import_of(of, "pandas")->package, "pandas");
-    IS_MS(import_of(of, "numpy.core.multi")->self_ns, 400);
-    IS_MS(import_of(of, "numpy.core.multi")->total_ns, 400);
-    assert_int_equal(import_of(of, "numpy.core.multi")->samples, 40);
-    IS_MS(import_of(of, "mylib")->total_ns, 20);
-    done(b, of);
-}
-
-/* A .pth file is executed as "<string>", like code of the program, and may execute more. */
-static void lines_of_pth_files_are_not_own_code(void **state)
-{
-    (void)state;
-    begin();
-    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
-    uint32_t site = stacks_python(&s, 0, "addpackage", "<frozen site>", 186);
-    uint32_t pth = stacks_python(&s, site, "<module>", "<string>", 1);
-    uint32_t inner = stacks_python(&s, pth, "<module>", "<string>", 2);
-    uint32_t program = stacks_python(&s, 0, "<module>", "<string>", 1);
-    stacks_samples(&s, main, pth, TARE__STATE_RUNNING, 10);
-    stacks_samples(&s, main, inner, TARE__STATE_RUNNING, 20);
-    stacks_samples(&s, main, program, TARE__STATE_RUNNING, 40);
-    tare__analysis *of = finish();
-    double own = 0, others = 0;
-    for (size_t i = 0; i < of->n_lines; i++)
-        if (of->lines[i].file && strcmp(of->lines[i].file, "<string>") == 0)
-            *(of->lines[i].own ? &own : &others) += of->lines[i].self_ns;
-    IS_MS(own, 400);
-    IS_MS(others, 300);
-    IS_MS(package_at(of, "your code")->self_ns, 400);
-    IS_MS(package_at(of, "site")->self_ns, 300);
-    done(b, of);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(imports_by_module),
-        cmocka_unit_test(lines_of_pth_files_are_not_own_code),
         cmocka_unit_test(a_thread_that_has_just_woken_up_was_waiting),
         cmocka_unit_test(nothing_without_samples),
         cmocka_unit_test(time_belongs_to_lines_of_own_code),

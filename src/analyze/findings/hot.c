@@ -133,7 +133,7 @@ static void add_up(sums *sums)
     tare__state_times of;
     for (size_t i = 0; i < sums->uses->n; i++) {
         const use *row = &sums->uses->rows[i];
-        if (!counts(sums, row))
+        if (!counts(sums, row) || (sums->question->own && row->own_line == TARE__NO_ROW))
             continue;
         double ns = time_of(sums, row, &of);
         sums->all_ns += ns;
@@ -179,7 +179,8 @@ static bool describe(const sums *sums, uint32_t line, tare__hot *found)
     bool fine = functions && packages;
     uint32_t inner = fine ? most_of(functions, uses->n_functions) : TARE__NO_ROW;
     uint32_t package = fine ? most_of(packages, uses->n_packages) : TARE__NO_ROW;
-    if (inner != TARE__NO_ROW && functions[inner] >= INNER * found->ns && !uses->functions[inner].own) {
+    if (inner != TARE__NO_ROW && inner != uses->lines[line].in && functions[inner] >= INNER * found->ns &&
+        !uses->functions[inner].own) {
         found->inner = uses->functions[inner].name;
         found->inner_file = uses->functions[inner].file;
     }
@@ -276,7 +277,7 @@ void tare__say_hot_line(findings *out, const tare__analysis *of, const tare__hot
     tare__say_evidence(out, "By stack samples, %s of %s (%s of %s) is %s at %s, %s%s%s.", percent(hot->share).text,
                        time, tare__show_time(hot->ns).text, tare__show_time(hot->all_ns).text,
                        tare__show_name(hot->function).text, tare__show_place(of, hot->file, hot->line).text, part,
-                       tare__state_phrase(hot->state), inner);
+                       tare__wait_phrase(hot->state, hot->inner, hot->inner_file), inner);
     out->now->file = keep_text(out, hot->file);
     out->now->function = keep_text(out, hot->function);
     out->now->line = hot->line;

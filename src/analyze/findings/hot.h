@@ -26,6 +26,7 @@ typedef struct tare__hot_question {
     bool (*thread)(const tare__analysis *of, const tare__sampled_thread_row *thread, const void *context);
     const void *context;
     uint32_t states; /* bits 1 << tare__thread_state: only time in these; 0: in all */
+    bool own;         /* only time in code of the program, or called by it */
     bool by_function; /* the line of the function with most of the time, instead of the line with most */
     double most_ns;   /* what the finding is about: samples of much more time are of something else; 0: not checked */
     const char *time; /* of what, in a sentence: "the time in forward passes" */

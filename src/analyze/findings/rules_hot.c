@@ -21,6 +21,8 @@ static const char *advice_for_package(const char *package)
         {"json", "Parse less, parse each document once, or use a faster parser (orjson, msgspec)."},
         {"csv", "Read in bulk with a compiled reader (pyarrow.csv, pandas.read_csv with usecols and dtype)."},
         {"copy", "Avoid deepcopy: copy only what changes, or build new objects from it."},
+        {"multiprocessing", "Send less data between processes: larger tasks (chunksize), shared memory "
+                            "(multiprocessing.shared_memory) or memory-mapped files."},
         {"pickle", "Serialize less, or large arrays as buffers (pickle protocol 5, numpy.save, pyarrow)."},
         {"logging", "Log less often here, or guard the call with logger.isEnabledFor()."},
         {"pandas", "Replace loops over rows (iterrows, apply with axis=1, item assignment) by operations on whole "
@@ -30,6 +32,10 @@ static const char *advice_for_package(const char *package)
         {"hashlib", "Hash less data, or in threads: hashing large buffers releases the GIL."},
         {"zlib", "Use a lower compression level or a faster codec (zstd, lz4)."},
         {"gzip", "Use a lower compression level or a faster codec (zstd, lz4)."},
+        {"bz2", "Use a lower compression level or a faster codec (zstd, lz4)."},
+        {"lzma", "Use a lower compression level or a faster codec (zstd, lz4)."},
+        {"_strptime", "Parse ISO dates with datetime.fromisoformat, or whole columns with pandas.to_datetime."},
+        {"dateutil", "Parse dates with a known format (datetime.strptime, datetime.fromisoformat)."},
         {"sqlite3", "Run fewer, larger statements in one transaction (executemany), and index what is searched."},
         {"inspect", "Do this once instead of in every call: reading source and signatures is slow."},
         {"garbage collection", "Create fewer objects that refer to each other, or call gc.freeze() after startup."},
@@ -54,8 +60,10 @@ static bool is_import(const tare__hot *hot)
 /* An event loop, or a server, that has nothing to do. */
 static bool is_idle_loop(const tare__hot *hot)
 {
-    return hot->state == TARE__STATE_NETWORK && hot->inner &&
-           (strstr(hot->inner, "Selector.select") || strstr(hot->inner, "socket.accept"));
+    static const char *const select[] = {"select"}, *const accept[] = {"accept"};
+    return hot->state == TARE__STATE_NETWORK &&
+           (tare__is_function(hot->inner, hot->inner_file, "/selectors.py", select, 1) ||
+            tare__is_function(hot->inner, hot->inner_file, "/socket.py", accept, 1));
 }
 
 static const char *advice_for(const tare__hot *hot, bool imports)
@@ -83,6 +91,8 @@ static const char *advice_for(const tare__hot *hot, bool imports)
     if (imports)
         return "Import only where it is used (inside the function), or only the part that is needed; python -X "
                "importtime shows the modules one by one.";
+    if (tare__waits_for_thread(hot->state, hot->inner, hot->inner_file))
+        return "Make the code that it waits for faster, or do other work until its result is there.";
     const char *by_package = computes(hot) ? advice_for_package(hot->package) : NULL;
     if (by_package)
         return by_package;
@@ -137,7 +147,7 @@ static void say_title(findings *out, const tare__analysis *of, const tare__hot *
     else
         tare__say_title(out, "%s of the run is %s at %s%s%s", percent(share).text,
                         tare__show_name(hot->function).text, place.text, runs ? "" : ", ",
-                        runs ? "" : tare__state_phrase(hot->state));
+                        runs ? "" : tare__wait_phrase(hot->state, hot->inner, hot->inner_file));
 }
 
 static bool is_thread(const tare__analysis *of, const tare__sampled_thread_row *thread, const void *context)
@@ -161,20 +171,59 @@ static const tare__sampled_thread_row *works_meanwhile(const tare__analysis *of,
     return NULL;
 }
 
+#define SMALL_IMPORT 0.05 /* of the longest one */
+
 /* The modules that take longest, with what they import. */
 static void say_imported(findings *out, const tare__analysis *of)
 {
     unsigned n = 0;
     for (size_t i = 0; i < of->n_sampled_imports && n < 3; i++) {
         const tare__sampled_import_row *row = &of->sampled_imports[i];
-        if (strchr(row->module, '.') || strcmp(row->module, "site") == 0)
+        if (!(row->outer_ns >= SMALL_IMPORT * of->sampled_imports[0].total_ns) || strcmp(row->module, "site") == 0)
             continue;
         tare__say_evidence(out, "Importing %s took %s.", tare__show_name(row->module).text,
-                           tare__show_time(row->total_ns).text);
+                           tare__show_time(row->outer_ns).text);
         n++;
     }
 }
 
+/* ---- what others do meanwhile -------------------------------------------------------------------- */
+static bool is_other_thread(const tare__analysis *of, const tare__sampled_thread_row *thread, const void *context)
+{
+    (void)of;
+    return thread != context;
+}
+
+static bool waits_for_others(const tare__hot *hot)
+{
+    return hot->state == TARE__STATE_LOCK || hot->state == TARE__STATE_PIPE || hot->state == TARE__STATE_CHILD;
+}
+
+/* The line on which other threads and processes work, or else wait for something other than their next task. */
+static void say_meanwhile(findings *out, const tare__analysis *of, const tare__sampled_thread_row *waits,
+                          const tare__hot *hot)
+{
+    const uint32_t active = TARE__ON_CPU | 1u << TARE__STATE_GIL | 1u << TARE__STATE_DISK;
+    tare__hot_question question = {.thread = is_other_thread, .context = waits, .states = active};
+    tare__hot theirs;
+    const char *time = "the time in which other threads work";
+    bool known = tare__hot_line(of, &question, &theirs) && theirs.own && theirs.all_ns >= 0.5 * hot->ns;
+    if (!known) {
+        question.states = 0;
+        question.own = true;
+        time = "the time of your code in other threads";
+        known = tare__hot_line(of, &question, &theirs) && theirs.all_ns >= 0.5 * hot->ns &&
+                (theirs.state != TARE__STATE_LOCK || !theirs.inner);
+    }
+    if (known && (theirs.line != hot->line || strcmp(theirs.file, hot->file) != 0))
+        tare__say_evidence(out, "Meanwhile, %s of %s (%s of %s) is %s at %s, %s.", percent(theirs.share).text, time,
+                           tare__show_time(theirs.ns).text, tare__show_time(theirs.all_ns).text,
+                           tare__show_name(theirs.function).text,
+                           tare__show_place(of, theirs.file, theirs.line).text,
+                           tare__wait_phrase(theirs.state, theirs.inner, theirs.inner_file));
+}
+
+/* ---- the rule ------------------------------------------------------------------------------------ */
 void tare__rule_hot_code(findings *out, const tare__analysis *of)
 {
     tare__hot_question question = {.thread = is_thread};
@@ -187,10 +236,15 @@ void tare__rule_hot_code(findings *out, const tare__analysis *of)
     question.context = leading;
     bool known = find_hot(of, &question, &hot);
     if (known && (other = works_meanwhile(of, &hot, leading))) {
-        question = (tare__hot_question){.thread = is_thread, .context = leading = other};
-        known = find_hot(of, &question, &hot);
+        tare__hot_question its = {.thread = is_thread, .context = other};
+        tare__hot found;
+        if (find_hot(of, &its, &found) && found.own) {
+            leading = other;
+            question = its;
+            hot = found;
+        }
     }
-    if (!known || is_reported(out, &hot) || hot.file[0] == '<') /* parts of the interpreter: not worth a finding */
+    if (!known || is_reported(out, &hot) || (!hot.own && hot.file[0] == '<')) /* parts of the interpreter */
         return;
     snprintf(thread, sizeof thread, leading->main ? "the main thread" : "thread %" PRId64, leading->tid);
     if (leading->name)
@@ -206,6 +260,8 @@ void tare__rule_hot_code(findings *out, const tare__analysis *of)
     tare__say_hot_line(out, of, &hot, time);
     if (imports)
         say_imported(out, of->whole ? of->whole : of);
+    if (waits_for_others(&hot))
+        say_meanwhile(out, of, leading, &hot);
     tare__say_advice(out, "%s", advice_for(&hot, imports));
     if (serves)
         tare__say_gain(out, NAN, "not predicted: a server waits for its clients");

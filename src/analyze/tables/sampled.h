@@ -21,6 +21,7 @@ typedef struct sampled_thread {
     uint64_t samples, torn;
     uint64_t first, last;   /* ticks; of the first: less the time that it stands for */
     double wall_ns, cpu_ns, queue_ns, gc_ns, no_stack_ns;
+    double own_ns;  /* of wall_ns: in code of the program, or called by it; after the nodes */
     double idle_ns; /* of wall_ns: running when sampled, but hardly on or waiting for a CPU since the last sample */
     double state_ns[TARE__STATE_COUNT]; /* of wall_ns, by the state when it was sampled */
     uint32_t last_cell; /* of its newest sample */
@@ -62,7 +63,7 @@ typedef struct sampled_function { /* a function of the file that is used */
     uint32_t kind, first_line;
     uint32_t file_id;        /* the same for the same file */
     uint32_t package;        /* TARE__NO_ROW: of its caller's */
-    uint32_t startup;        /* the same function, where a .pth file executes it; 0: none yet */
+    uint32_t generated;      /* the same function, where it is no code of the program; 0: none yet */
     bool own;
 } sampled_function;
 
@@ -79,7 +80,7 @@ typedef struct sampled_node {
     uint32_t line_row, self_line, own_line; /* its own, the innermost, the innermost of own code; TARE__NO_ROW */
     uint32_t package;  /* of the innermost frame that has one; TARE__NO_ROW */
     bool imports;      /* it is of the import system, or called by it */
-    bool startup;      /* of a .pth file, which the interpreter runs before the program */
+    bool startup;      /* of a .pth file, which the interpreter runs before the program, or of another generated text */
 } sampled_node;
 
 typedef struct sampled_line {
@@ -99,6 +100,7 @@ typedef struct sampled_nodes {
     size_t n_lines, lines_room;
     tare__index node_index, line_index;
     tare__intern *files, *package_names;
+    bool text_program; /* the program is no file: python -c */
 } sampled_nodes;
 
 /* Makes the nodes of all cells and sorts these by thread, then node. 0 or TARE_E_MEMORY. */
@@ -157,7 +159,8 @@ int tare__analyze_span_lines(tare__analysis *analysis); /* after uses: 0 or TARE
 int tare__analyze_uses(const work *work, const sampled_nodes *nodes, tare__analysis *analysis);
 
 /* ---- tables: 0 or TARE_E_MEMORY --------------------------------------------------------------------------- */
-int tare__analyze_sampled_threads(const work *work, sampled *sampled, tare__analysis *analysis);
+int tare__analyze_sampled_threads(const work *work, sampled *sampled, const sampled_nodes *nodes,
+                                  tare__analysis *analysis);
 int tare__analyze_sampled_tables(const sampled *sampled, const sampled_nodes *nodes, tare__analysis *analysis);
 int tare__analyze_stack_tree(const work *work, const sampled_nodes *nodes, tare__analysis *analysis);
 

@@ -156,7 +156,7 @@ int tare__analyze_stacks_table(work *work, tare__analysis *analysis)
         return 0;
     int status = tare__analyze_sampled_nodes(work, work->sampled, analysis->arena, &nodes);
     if (!status)
-        status = tare__analyze_sampled_threads(work, work->sampled, analysis);
+        status = tare__analyze_sampled_threads(work, work->sampled, &nodes, analysis);
     if (!status)
         status = tare__analyze_sampled_tables(work->sampled, &nodes, analysis);
     if (!status)

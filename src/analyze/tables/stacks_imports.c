@@ -15,6 +15,8 @@ typedef struct importing {
     uint32_t *import_of; /* by node: the innermost node that executes a module, itself included; 0: none */
     double *self_ns;     /* by such a node */
     uint64_t *samples;
+    bool *inside;        /* … is imported by a module of the same top-level package */
+    uint32_t *row_of;    /* by function: number of its row; 0: none yet */
     tare__sampled_import_row *rows; /* by module */
     size_t n, room;
     tare__intern *names;
@@ -82,36 +84,68 @@ static bool is_import(const sampled_nodes *from, uint32_t node)
     return caller && above->file && strncmp(above->file, importing_file, sizeof importing_file - 1) == 0;
 }
 
+/* NULL: out of memory. */
 static tare__sampled_import_row *row_of(importing *to, uint32_t node)
 {
-    const sampled_function *function = &to->from->functions[to->from->nodes[node].function];
+    uint32_t number = to->from->nodes[node].function;
+    const sampled_function *function = &to->from->functions[number];
+    if (to->row_of[number])
+        return &to->rows[to->row_of[number] - 1];
     uint32_t id = tare__intern_add(to->names, function->file, strlen(function->file));
     if (id == TARE__INTERN_NONE || !tare__array_fit(&to->rows, &to->room, (size_t)id + 1, sizeof *to->rows))
         return NULL;
-    if (id < to->n)
-        return &to->rows[id];
-    char name[300];
-    name_module(function->file, name, sizeof name);
-    const char *package =
-        function->package == TARE__NO_ROW ? NULL : to->from->packages[function->package].name;
-    to->rows[to->n++] = (tare__sampled_import_row){
-        .module = copied(to->arena, name), .file = function->file, .package = package};
-    return &to->rows[id];
+    if (id >= to->n) {
+        char name[300];
+        name_module(function->file, name, sizeof name);
+        const char *package =
+            function->package == TARE__NO_ROW ? NULL : to->from->packages[function->package].name;
+        to->rows[to->n++] = (tare__sampled_import_row){
+            .module = copied(to->arena, name), .file = function->file, .package = package};
+    }
+    to->row_of[number] = id + 1;
+    return to->rows[id].module ? &to->rows[id] : NULL;
+}
+
+static bool is_same_package(const char *module, const char *other)
+{
+    size_t n = strcspn(module, ".");
+    return strncmp(module, other, n) == 0 && (other[n] == '.' || other[n] == '\0');
+}
+
+static uint32_t import_around(const importing *to, uint32_t node)
+{
+    return to->import_of[to->from->nodes[node].caller];
+}
+
+/* Whether a module of the same top-level package is being imported around this import. False: out of memory. */
+static bool find_outer(importing *to, uint32_t node)
+{
+    const tare__sampled_import_row *row = row_of(to, node);
+    const char *module = row ? row->module : NULL; /* rows may move */
+    for (uint32_t at = import_around(to, node); at && module && !to->inside[node]; at = import_around(to, at)) {
+        const tare__sampled_import_row *outer = row_of(to, at);
+        if (!outer)
+            return false;
+        to->inside[node] = is_same_package(module, outer->module);
+    }
+    return module != NULL;
 }
 
 /* An import inside of another one counts for both totals. */
 static bool add_up(importing *to)
 {
+    for (uint32_t i = 1; i < to->from->n; i++)
+        if (to->import_of[i] == i && !find_outer(to, i))
+            return false;
     for (uint32_t i = 1; i < to->from->n; i++) {
         if (to->import_of[i] != i || !to->samples[i])
             continue;
-        for (uint32_t at = i; at; at = to->import_of[to->from->nodes[at].caller]) {
+        for (uint32_t at = i; at; at = import_around(to, at)) {
             tare__sampled_import_row *row = row_of(to, at);
-            if (!row)
-                return false;
             row->samples += at == i ? to->samples[i] : 0;
             row->self_ns += at == i ? to->self_ns[i] : 0;
             row->total_ns += to->self_ns[i];
+            row->outer_ns += to->inside[at] ? 0 : to->self_ns[i];
         }
     }
     return true;
@@ -146,7 +180,10 @@ int tare__analyze_sampled_imports(const sampled *sampled, const sampled_nodes *n
     to.import_of = calloc(nodes->n, sizeof *to.import_of);
     to.self_ns = calloc(nodes->n, sizeof *to.self_ns);
     to.samples = calloc(nodes->n, sizeof *to.samples);
-    bool fine = to.names && to.import_of && to.self_ns && to.samples && fill(&to, sampled);
+    to.inside = calloc(nodes->n, sizeof *to.inside);
+    to.row_of = calloc(nodes->n_functions + 1, sizeof *to.row_of);
+    bool fine = to.names && to.import_of && to.self_ns && to.samples && to.inside && to.row_of &&
+                fill(&to, sampled);
     if (fine && to.n)
         qsort(to.rows, to.n, sizeof *to.rows, by_total);
     size_t n = to.n < ROWS_MAX ? to.n : ROWS_MAX;
@@ -159,6 +196,8 @@ int tare__analyze_sampled_imports(const sampled *sampled, const sampled_nodes *n
     free(to.import_of);
     free(to.self_ns);
     free(to.samples);
+    free(to.inside);
+    free(to.row_of);
     free(to.rows);
     return rows ? 0 : TARE_E_MEMORY;
 }

@@ -1,6 +1,7 @@
 /* stacks_nodes: the stacks of all samples as nodes of one call tree, with the line of own code and the package of each.
  * Owned by the thread that analyzes.
  * Must not know times. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,32 +131,98 @@ static bool is_node(const void *rows, uint32_t row, const void *key)
     return node->caller == wanted->caller && node->function == wanted->function && node->line == wanted->line;
 }
 
+/* ---- code without a file --------------------------------------------------------------------------------------- */
+static const char text_file[] = "<string>"; /* python -c, exec() and eval() of a string */
+
+/* The innermost frame of Python code, this one included; 0: none. */
+static uint32_t python_frame(const sampled_nodes *of, uint32_t node)
+{
+    while (node && of->functions[of->nodes[node].function].kind != TARE__FRAME_PYTHON)
+        node = of->nodes[node].caller;
+    return node;
+}
+
+static bool begins(const char *text, const char *part)
+{
+    return strncmp(text, part, strlen(part)) == 0;
+}
+
 /* Lines of .pth files, which the interpreter executes before the program, have no file, as code of the program may. */
-static bool is_startup(const sampled_nodes *of, const sampled_function *function, const sampled_node *caller)
+static bool is_startup(const sampled_nodes *of, const sampled_node *caller)
 {
     const char *file = of->functions[caller->function].file;
     size_t n = file ? strlen(file) : 0;
-    return function->file && strcmp(function->file, "<string>") == 0 &&
-           (caller->startup || (n >= 8 && strcmp(file + n - 8, "/site.py") == 0) ||
-            (file && strcmp(file, "<frozen site>") == 0));
+    return caller->startup || (n >= 8 && strcmp(file + n - 8, "/site.py") == 0) ||
+           (file && strcmp(file, "<frozen site>") == 0);
+}
+
+/* Methods of dataclasses and named tuples: they have no source, and the line that calls them is more useful. */
+static bool is_method_without_source(const char *function)
+{
+    const char *dot = strrchr(function, '.'), *name = dot ? dot + 1 : function;
+    return begins(name, "__") || strcmp(name, "<lambda>") == 0;
+}
+
+/* Code that a library writes and compiles while the program runs. What a program compiles itself is called by its own
+ * code, except if the whole program is such text. */
+static bool is_generated(const sampled_nodes *of, const sampled_function *function, uint32_t caller)
+{
+    static const char *const files[] = {"<attrs generated", "<eval_with_key>", "<lambdifygenerated", "<decorator-gen",
+                                        "<makefun-gen"};
+    const char *file = function->file ? function->file : "";
+    bool text = strcmp(file, text_file) == 0;
+    if (text && is_startup(of, &of->nodes[caller]))
+        return true;
+    for (size_t i = 0; i < TARE__COUNT_OF(files); i++)
+        if (begins(file, files[i]))
+            return true;
+    uint32_t by = text && !of->text_program ? python_frame(of, caller) : 0;
+    return by && (!of->functions[of->nodes[by].function].own || is_method_without_source(function->name));
 }
 
 /* The function with lines of its own, which are no code of the program. TARE__NO_ROW: out of memory. */
-static uint32_t startup_of(sampled_nodes *to, uint32_t function)
+static uint32_t generated_of(sampled_nodes *to, uint32_t function)
 {
-    static const char key[] = "<string> of the interpreter";
-    if (to->functions[function].startup)
-        return to->functions[function].startup;
+    char key[300];
+    if (to->functions[function].generated)
+        return to->functions[function].generated;
     if (!tare__array_fit(&to->functions, &to->functions_room, to->n_functions + 1, sizeof *to->functions))
         return TARE__NO_ROW;
     sampled_function *made = &to->functions[to->n_functions];
     *made = to->functions[function];
     made->own = false;
     made->package = TARE__NO_ROW;
-    made->file_id = tare__intern_add(to->files, key, sizeof key - 1);
+    int n = snprintf(key, sizeof key, "%.250s (generated)", made->file);
+    made->file_id = tare__intern_add(to->files, key, (size_t)n);
     if (made->file_id == TARE__INTERN_NONE)
         return TARE__NO_ROW;
-    return to->functions[function].startup = (uint32_t)to->n_functions++;
+    return to->functions[function].generated = (uint32_t)to->n_functions++;
+}
+
+/* Whether the program itself is a text of several lines: python -c, or embedded. Of one line, it defines no functions;
+ * such processes are started by multiprocessing, too. */
+static bool is_text_program(const work *work, uint32_t stack)
+{
+    const tare__trace_stack *from = tare__trace_stack_at(work->trace, stack);
+    const tare__trace_function *function = from ? tare__trace_function_at(work->trace, from->function) : NULL;
+    if (!function || function->kind != TARE__FRAME_PYTHON || from->line < 2 || strcmp(function->file, text_file) != 0)
+        return false;
+    for (uint32_t at = from->caller, below = stack; at && at < below; below = at, at = from->caller) {
+        from = tare__trace_stack_at(work->trace, at);
+        function = from ? tare__trace_function_at(work->trace, from->function) : NULL;
+        if (!from || (function && function->kind == TARE__FRAME_PYTHON))
+            return false;
+    }
+    return true;
+}
+
+/* The command line of a process that multiprocessing starts: no code of the program, which is called further in. */
+static bool is_launched(const sampled_nodes *of, const sampled_function *function, uint32_t caller)
+{
+    uint32_t by = python_frame(of, caller);
+    const char *file = by ? of->functions[of->nodes[by].function].file : NULL;
+    return file && strcmp(file, text_file) == 0 && !python_frame(of, of->nodes[by].caller) && function->file &&
+           strstr(function->file, "/multiprocessing/");
 }
 
 /* What a node has of its caller, and what is its own. False: out of memory. */
@@ -174,7 +241,7 @@ static bool complete(sampled_nodes *to, sampled_node *node)
     bool weak = function->package == TARE__NO_ROW || (to->packages[function->package].origin == ORIGIN_NATIVE &&
                                                       caller->package != TARE__NO_ROW &&
                                                       to->packages[caller->package].origin != ORIGIN_NATIVE);
-    node->startup = !function->own && function->file && strcmp(function->file, "<string>") == 0;
+    node->startup = !function->own && function->file && strcmp(function->file, text_file) == 0;
     if (!weak)
         node->package = function->package;
     if (function->kind != TARE__FRAME_PYTHON)
@@ -184,6 +251,8 @@ static bool complete(sampled_nodes *to, sampled_node *node)
     node->self_line = node->line_row;
     if (function->own)
         node->own_line = node->line_row;
+    else if (is_launched(to, function, node->caller))
+        node->own_line = TARE__NO_ROW;
     return true;
 }
 
@@ -274,8 +343,8 @@ static bool make_nodes(const work *work, sampled_nodes *to, tare__arena *arena, 
         }
         uint32_t function = find_function(work, to, arena, known ? from->function : 0);
         uint32_t caller = from && from->caller < path->stacks[n] ? to->node_of[from->caller] : 0;
-        if (function != TARE__NO_ROW && is_startup(to, &to->functions[function], &to->nodes[caller]))
-            function = startup_of(to, function);
+        if (function != TARE__NO_ROW && is_generated(to, &to->functions[function], caller))
+            function = generated_of(to, function);
         if (function == TARE__NO_ROW)
             return false;
         bool python = to->functions[function].kind == TARE__FRAME_PYTHON;
@@ -300,7 +369,8 @@ static int by_thread(const void *a, const void *b)
 
 static bool start(const work *work, sampled_nodes *made, tare__arena *arena)
 {
-    made->node_of = calloc((size_t)tare__trace_stack_count(work->trace) + 1, sizeof *made->node_of);
+    uint32_t stacks = tare__trace_stack_count(work->trace);
+    made->node_of = calloc((size_t)stacks + 1, sizeof *made->node_of);
     made->function_of = calloc((size_t)tare__trace_function_count(work->trace) + 1, sizeof *made->function_of);
     made->files = tare__intern_new();
     made->package_names = tare__intern_new();
@@ -311,6 +381,8 @@ static bool start(const work *work, sampled_nodes *made, tare__arena *arena)
         return false;
     made->functions[made->n_functions++] = (sampled_function){
         .name = copied(arena, no_stack), .kind = TARE__FRAME_NOTE, .package = TARE__NO_ROW};
+    for (uint32_t i = 1; i <= stacks && !made->text_program; i++)
+        made->text_program = is_text_program(work, i);
     made->nodes[made->n++] = (sampled_node){.line_row = TARE__NO_ROW,
                                             .self_line = TARE__NO_ROW,
                                             .own_line = TARE__NO_ROW,

@@ -114,6 +114,8 @@ static sampled_origin of_native(const char *file, const char **name, size_t *len
     if (is_installed(file, name, length))
         return ORIGIN_PACKAGE;
     const char *module = strstr(file, "/lib-dynload/") ? standard_library(file) : NULL;
+    if (module && *module == '_') /* the part of "json" that is compiled is in "_json" */
+        module++;
     if (module && *module) {
         *name = module;
         *length = component(module);

@@ -67,10 +67,12 @@ double tare__analyze_active(const tare__state_times *of)
 /* ---- the leading thread ------------------------------------------------------------------------------------ */
 #define ONLY_WAITS 0.9 /* share of its time; then a thread that works … */
 #define WORKS      0.5 /* … for this share of that time leads instead */
+#define OWN_CODE   0.1 /* … and runs own code for this part of it, if it is of the same process */
 
 typedef struct candidate {
     tare__sampled_thread_row *row;
     uint64_t start_time;
+    double own_ns; /* in code of the program, or called by it */
 } candidate;
 
 /* The main thread of the first process; without main threads, the first thread with the longest time. */
@@ -94,6 +96,13 @@ static double waits_for(const candidate *first, const candidate *other)
     return ns[TARE__STATE_CHILD] + ns[TARE__STATE_SLEEP] + (same ? ns[TARE__STATE_LOCK] : 0);
 }
 
+/* A thread that passes data to a pool of processes works a lot, but the program is elsewhere. */
+static bool may_lead(const candidate *first, const candidate *other, double works)
+{
+    bool same = first->row->pid == other->row->pid && first->start_time == other->start_time;
+    return !same || !(first->own_ns > 0) || other->own_ns >= OWN_CODE * works;
+}
+
 static const candidate *find_leading(const candidate *list, size_t n)
 {
     const candidate *first = NULL, *leading = NULL;
@@ -108,7 +117,7 @@ static const candidate *find_leading(const candidate *list, size_t n)
         const candidate *other = &list[i];
         double works = tare__analyze_active(&other->row->of);
         if (waits_for(first, other) >= ONLY_WAITS * first->row->wall_ns && works >= WORKS * first->row->wall_ns &&
-            works > (leading == first ? 0 : tare__analyze_active(&leading->row->of)))
+            may_lead(first, other, works) && works > (leading == first ? 0 : tare__analyze_active(&leading->row->of)))
             leading = other;
     }
     return leading;
@@ -147,6 +156,7 @@ static bool fill(const work *work, const tare__analysis *analysis, uint32_t numb
         tare__analyze_sampled_times(&split, i, from->state_ns[i], &to->row->of);
     to->row->active_ns = tare__analyze_active(&to->row->of);
     to->start_time = thread ? thread->start_time : 0;
+    to->own_ns = from->own_ns;
     return !named || to->row->name;
 }
 
@@ -179,8 +189,14 @@ static void add_up(tare__analysis *analysis, const tare__sampled_thread_row *row
     }
 }
 
-int tare__analyze_sampled_threads(const work *work, sampled *sampled, tare__analysis *analysis)
+int tare__analyze_sampled_threads(const work *work, sampled *sampled, const sampled_nodes *nodes,
+                                  tare__analysis *analysis)
 {
+    for (size_t i = 0; i < sampled->n_cells; i++) {
+        const sampled_cell *cell = &sampled->cells[i];
+        bool own = nodes->nodes[cell->node].own_line != TARE__NO_ROW;
+        sampled->threads[cell->thread].own_ns += own ? cell->wall_ns : 0;
+    }
     size_t n = 0, most = (size_t)sampled->n_threads + 1;
     ordered *list = calloc(most, sizeof *list);
     candidate *candidates = calloc(most, sizeof *candidates);

@@ -23,6 +23,7 @@ typedef struct tables {
     tare__line_row *lines;
     tare__package_row *packages;
     double *total_ns, *active_ns; /* of nodes, with those below */
+    double *outside_ns; /* of functions: of the leading thread without a line of own code */
     inner *inner;
     size_t n_inner, inner_room;
     tare__index inner_index;
@@ -79,7 +80,7 @@ static bool add_inner(tables *to, uint32_t line, uint32_t function, double wall_
 }
 
 /* A line of own code has the time of everything that it calls, any other line only its own. */
-static bool add_lines(tables *to, const sampled_node *node, const portion *of)
+static bool add_lines(tables *to, tare__line_row *outside, const sampled_node *node, const portion *of)
 {
     if (node->self_line != TARE__NO_ROW) {
         tare__line_row *self = &to->lines[node->self_line];
@@ -87,8 +88,11 @@ static bool add_lines(tables *to, const sampled_node *node, const portion *of)
         if (!self->own)
             add_line(self, of);
     }
-    if (node->own_line == TARE__NO_ROW)
+    if (node->own_line == TARE__NO_ROW) {
+        add_line(outside, of);
+        to->outside_ns[node->function] += of->leading ? of->wall_ns : 0;
         return true;
+    }
     to->lines[node->own_line].own_ns += of->wall_ns;
     add_line(&to->lines[node->own_line], of);
     return add_inner(to, node->own_line, node->function, of->wall_ns);
@@ -112,8 +116,9 @@ static void add_package(tare__package_row *row, const portion *of)
     add_times(&row->of, &of->of);
 }
 
-static bool add_cells(tables *to, const sampled *sampled, const tare__sampled_thread_row *threads)
+static bool add_cells(tables *to, const sampled *sampled, tare__analysis *analysis)
 {
+    const tare__sampled_thread_row *threads = analysis->sampled_threads;
     sampled_split split = {0};
     for (size_t i = 0; i < sampled->n_cells; i++) {
         const sampled_cell *cell = &sampled->cells[i];
@@ -129,7 +134,7 @@ static bool add_cells(tables *to, const sampled *sampled, const tare__sampled_th
         add_function(&to->functions[node->function], &of);
         if (node->package != TARE__NO_ROW)
             add_package(&to->packages[node->package], &of);
-        if (!add_lines(to, node, &of))
+        if (!add_lines(to, &analysis->stacks.outside, node, &of))
             return false;
     }
     return true;
@@ -256,10 +261,25 @@ static void name_inner(tables *to)
             to->lines[i].inner_ns = NAN;
 }
 
-static void add_shares(tables *to, const tare__analysis *analysis)
+/* The exit of the interpreter, its start, and threads that run libraries only. */
+static void name_outside(const tables *to, tare__line_row *outside)
 {
     const sampled_nodes *from = to->from;
-    const tare__stack_tree *tree = &analysis->stacks;
+    outside->own_ns = outside->main_ns;
+    for (size_t i = 0; i < from->n_functions; i++) {
+        if (!(to->outside_ns[i] > (outside->inner ? outside->inner_ns : 0)))
+            continue;
+        outside->inner = from->functions[i].name;
+        outside->inner_file = from->functions[i].file;
+        outside->inner_line = from->functions[i].first_line;
+        outside->inner_ns = to->outside_ns[i];
+    }
+}
+
+static void add_shares(tables *to, tare__analysis *analysis)
+{
+    const sampled_nodes *from = to->from;
+    tare__stack_tree *tree = &analysis->stacks;
     double all = tree->active_ns;
     double leading = tree->leading == TARE__NO_ROW ? NAN : analysis->sampled_threads[tree->leading].wall_ns;
     for (size_t i = 0; i < from->n_functions; i++) {
@@ -271,6 +291,7 @@ static void add_shares(tables *to, const tare__analysis *analysis)
         to->lines[i].share = share(to->lines[i].active_ns, all);
         to->lines[i].main_share = share(to->lines[i].main_ns, leading);
     }
+    tree->outside.main_share = share(tree->outside.main_ns, leading);
     for (size_t i = 0; i < from->n_packages; i++) {
         to->packages[i].share = share(to->packages[i].active_ns, all);
         to->packages[i].main_share = share(to->packages[i].main_ns, leading);
@@ -382,13 +403,14 @@ static bool allocate(tables *to, tare__arena *arena)
     to->packages = tare__arena_alloc(arena, (from->n_packages + 1) * sizeof *to->packages);
     to->total_ns = calloc(from->n, sizeof *to->total_ns);
     to->active_ns = calloc(from->n, sizeof *to->active_ns);
+    to->outside_ns = calloc(from->n_functions, sizeof *to->outside_ns);
     to->child = calloc(from->n, sizeof *to->child);
     to->next = calloc(from->n, sizeof *to->next);
     to->function_open = calloc(from->n_functions, sizeof *to->function_open);
     to->line_open = calloc(from->n_lines + 1, sizeof *to->line_open);
     to->package_open = calloc(from->n_packages + 1, sizeof *to->package_open);
-    return to->functions && to->lines && to->packages && to->total_ns && to->active_ns && to->child && to->next &&
-           to->function_open && to->line_open && to->package_open;
+    return to->functions && to->lines && to->packages && to->total_ns && to->active_ns && to->outside_ns && to->child &&
+           to->next && to->function_open && to->line_open && to->package_open;
 }
 
 int tare__analyze_sampled_tables(const sampled *sampled, const sampled_nodes *nodes, tare__analysis *analysis)
@@ -397,10 +419,11 @@ int tare__analyze_sampled_tables(const sampled *sampled, const sampled_nodes *no
     bool fine = allocate(&to, analysis->arena);
     if (fine)
         name_rows(&to);
-    fine = fine && add_cells(&to, sampled, analysis->sampled_threads);
+    fine = fine && add_cells(&to, sampled, analysis);
     if (fine) {
         add_totals(&to);
         name_inner(&to);
+        name_outside(&to, &analysis->stacks.outside);
         add_shares(&to, analysis);
         sort_rows(&to, analysis);
     }
@@ -408,6 +431,7 @@ int tare__analyze_sampled_tables(const sampled *sampled, const sampled_nodes *no
     free(to.inner);
     free(to.total_ns);
     free(to.active_ns);
+    free(to.outside_ns);
     free(to.child);
     free(to.next);
     free(to.function_open);

@@ -17,6 +17,7 @@
 #define CUT           0.005 /* share of a row that is too small to be shown */
 #define IMPORT        0.02 /* share of the wall time from which an import is shown */
 #define TOLD          0.1  /* share of a line that is worth a sentence */
+#define OUTSIDE       0.02 /* share outside of own code from which it is shown */
 #define OWN_CODE      0.05 /* below this share of own code, all lines are shown */
 #define OTHERS_WORK   0.1  /* share of the CPU time in other threads from which their functions are shown */
 #define NAME_BYTES    1024
@@ -140,8 +141,9 @@ static void put_sentence(tare__page *page, const hot *hot)
                       place);
     if (row->main.ns[state] < 0.9 * row->main_ns)
         tare__text_format(&words, "%s of it ", tare__unit_percent(part, row->main.ns[state] / row->main_ns));
-    tare__text_string(&words, tare__state_phrase(state));
-    if (inner_of(inner, row))
+    bool calls = inner_of(inner, row);
+    tare__text_string(&words, tare__wait_phrase(state, calls ? row->inner : NULL, row->inner_file));
+    if (calls)
         tare__text_format(&words, " in %.200s", inner);
     if (words.failed)
         page->out->failed = true;
@@ -156,6 +158,10 @@ static void put_line_name(const tare__page *page, const hot *hot, const tare__li
 {
     char place[NAME_BYTES], inner[NAME_BYTES];
     bool calls = inner_of(inner, row);
+    if (!row->file) {
+        snprintf(name, 3 * (size_t)NAME_BYTES, "(outside your code)%s%s", calls ? " → " : "", calls ? inner : "");
+        return;
+    }
     put_place(place, sizeof place, hot->of, row->file, row->line);
     const char *const places[] = {place, place, base_name(place), base_name(place)};
     for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
@@ -177,6 +183,12 @@ static void put_line(tare__page *page, const hot *hot, const tare__line_row *row
     tare__page_line_end(page);
 }
 
+/* The rest of the thread's time: what the interpreter does before and after the program, and threads of libraries. */
+static bool has_outside(const hot *hot)
+{
+    return hot->own && hot->of->stacks.outside.main_share >= OUTSIDE;
+}
+
 static void put_lines(tare__page *page, const hot *hot, size_t few)
 {
     char thread[NAME_BYTES], title[2 * NAME_BYTES];
@@ -190,6 +202,8 @@ static void put_lines(tare__page *page, const hot *hot, size_t few)
     tare__page_columns(page, title, "wall|CPU|mostly", widths);
     for (size_t i = 0; i < shown; i++)
         put_line(page, hot, hot->rows[i]);
+    if (has_outside(hot))
+        put_line(page, hot, &hot->of->stacks.outside);
     tare__page_more(page, n - shown, "lines");
     page->name_columns = kept;
 }
@@ -222,7 +236,8 @@ static void put_packages(tare__page *page, const tare__analysis *analysis)
 }
 
 /* ---- imports ------------------------------------------------------------------------------------------------- */
-/* "imports: torch 1.20 s, pandas 410 ms": modules that are imported as a whole, with what they import. */
+/* "imports: torch 1.20 s, http.client 410 ms": with what they import; not again what a module of the same package
+ * imports. */
 static void put_imports(tare__page *page, const tare__analysis *analysis, const tare__sampled_thread_row *thread)
 {
     tare__text words = {0};
@@ -230,10 +245,10 @@ static void put_imports(tare__page *page, const tare__analysis *analysis, const 
     size_t shown = 0, most = page->options->all ? SIZE_MAX : FEW_PACKAGES;
     for (size_t i = 0; i < analysis->n_sampled_imports && shown < most; i++) {
         const tare__sampled_import_row *row = &analysis->sampled_imports[i];
-        if (strchr(row->module, '.') || !(row->total_ns >= IMPORT * thread->wall_ns))
+        if (!(row->outer_ns >= IMPORT * thread->wall_ns))
             continue;
         tare__text_format(&words, "%s%.60s %s", shown++ ? ", " : "imports: ", row->module,
-                          tare__unit_time(time, row->total_ns));
+                          tare__unit_time(time, row->outer_ns));
     }
     if (shown && !words.failed) {
         tare__page_sentence_in(page, 9, words.data, page->options->all ? TARE__PAGE_ENDLESS : 2);
