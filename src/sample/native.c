@@ -260,9 +260,16 @@ static uint32_t push_frame(tare__native *native, uint32_t stack, const tare__unw
                : 0;
 }
 
-static uint32_t push_all(tare__native *native, const tare__native_copy *copy, size_t n)
+static uint32_t push_gap(tare__native *native, uint32_t stack)
 {
-    uint32_t stack = 0;
+    if (!native->gap)
+        native->gap = add_function(native, TARE__FRAME_NOTE, "(frames omitted)", "");
+    return native->gap ? tare__stacks_push(native->stacks, stack, native->gap, 0) : 0;
+}
+
+static uint32_t push_all(tare__native *native, const tare__native_copy *copy, size_t n, bool whole)
+{
+    uint32_t stack = whole || !n ? 0 : push_gap(native, 0); /* else a function would seem to have no caller */
     for (size_t i = n; i > 0; i--) {
         uint32_t pushed = push_frame(native, stack, &native->frames[i - 1], i == 1);
         if (!pushed)
@@ -284,13 +291,6 @@ static size_t unwind(tare__native_process *process, const tare__native_copy *cop
     native->counts.stacks++;
     native->counts.partial += !*whole;
     return n;
-}
-
-static uint32_t push_gap(tare__native *native, uint32_t stack)
-{
-    if (!native->gap)
-        native->gap = add_function(native, TARE__FRAME_NOTE, "(frames omitted)", "");
-    return native->gap ? tare__stacks_push(native->stacks, stack, native->gap, 0) : 0;
 }
 
 static uint32_t push_merged(tare__native *native, const tare__native_copy *copy, size_t n, int32_t line,
@@ -320,7 +320,7 @@ uint32_t tare__native_stack(tare__native_process *process, const tare__native_co
     for (size_t i = 0; i < n && python; i++)
         native->classes[i] = class_of(process, python, &native->frames[i]);
     if (!thread || (!thread->n && !thread->torn && !thread->evaluations))
-        return push_all(native, copy, n);
+        return push_all(native, copy, n, whole);
     while (eval < n && native->classes[eval] != TARE__CODE_EVAL)
         eval++;
     const tare__merging merging = {.classes = native->classes, .n = n, .whole = whole, .python = thread->frames,

@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "symbols_inner.h"
 #include "tare.h"
+#include "unwind.h"
 
 #define DEBUG_FILES "/usr/lib/debug/.build-id"
 
@@ -64,10 +67,31 @@ static void close_file(file *file)
         close(file->fd);
 }
 
+/* The kernel's code in each process: that in this process, as a file. */
+static int open_vdso(void)
+{
+    unsigned long at = getauxval(AT_SYSINFO_EHDR);
+    FILE *maps = at ? fopen("/proc/self/maps", "re") : NULL;
+    char line[512];
+    unsigned long start, end, bytes = 0;
+    while (maps && !bytes && fgets(line, sizeof(line), maps))
+        bytes = sscanf(line, "%lx-%lx", &start, &end) == 2 && start == at ? end - start : 0;
+    if (maps)
+        fclose(maps);
+    int fd = bytes ? memfd_create("vdso", MFD_CLOEXEC) : -1;
+    if (fd >= 0 && write(fd, (const void *)at, bytes) == (ssize_t)bytes) // NOLINT: an address
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
 static int open_object(const tare__symbols *symbols, const char *path, const char *id, file *out, tare__error *error)
 {
-    int status = tare__input_file(path, &out->fd, error);
-    if (status)
+    int status = 0;
+    if (strcmp(path, TARE__UNWIND_VDSO) == 0 && (out->fd = open_vdso()) < 0)
+        return tare__fail(error, TARE_E_SYSTEM, "the vdso of this process cannot be read");
+    if (out->fd < 0 && (status = tare__input_file(path, &out->fd, error)) != 0)
         return status;
     if (!tare__elf_file(&out->elf, out->fd))
         return tare__fail(error, TARE_E_INPUT, "%.200s: not an ELF file of 64 bits", path);

@@ -1,6 +1,6 @@
 /* unwind: walks a stack, from the copies of registers and stack, frame by frame.
  * One thread owns the tables and the processes.
- * Must not read the memory of the process, except ELF headers, code of the vdso, and tables of files that are gone. */
+ * Must not read the memory of the process where the copy has it. */
 #define _GNU_SOURCE
 #include "unwind.h"
 
@@ -24,7 +24,6 @@ tare__unwind_process *tare__unwind_process_new(tare__unwind *unwind, pid_t pid)
         return NULL;
     process->unwind = unwind;
     process->pid = pid;
-    process->vdso.fd = -1;
     process->changed = true;
     return process;
 }
@@ -34,7 +33,6 @@ void tare__unwind_process_free(tare__unwind_process *process)
     if (!process)
         return;
     tare__unwind_maps_free(&process->maps);
-    tare__unwind_table_close(&process->vdso);
     free(process);
 }
 
@@ -56,8 +54,9 @@ static void read_maps(tare__unwind_process *process)
     uint64_t before = own_cpu_ns(); /* not the time that passed: on a busy machine that is mostly waiting */
     if (tare__unwind_maps_read(process->pid, &process->maps) == 1) {
         memset(process->cache, 0, sizeof(process->cache));
-        tare__unwind_table_close(&process->vdso);
-        process->vdso_opened = process->vdso_usable = false;
+        memset(process->calls, 0, sizeof(process->calls));
+        process->vdso_opened = false;
+        process->vdso = 0;
     }
     process->read_ns = tare__monotonic_ns();
     process->cost_ns = own_cpu_ns() - before;
@@ -77,21 +76,26 @@ static bool refresh(tare__unwind_process *process, uint64_t age)
 }
 
 /* ---- what is known about an address ----------------------------------------------------------------------- */
-/* The kernel's code in each process is no file. */
+/* The kernel's code in each process is no file, but an image like those in files. */
 static void find_in_vdso(tare__unwind_process *process, const tare__unwind_mapping *mapping, tare__unwind_known *out)
 {
-    if (!process->vdso_opened) {
-        tare__elf image;
-        process->vdso_opened = true;
-        process->vdso_usable = mapping->end - mapping->start <= VDSO_BYTES_MAX &&
-                               tare__elf_memory(&image, process->pid, mapping->start) &&
-                               tare__unwind_table_open(&process->vdso, &image, false);
-        process->vdso_bias = process->vdso_usable ? image.bias : 0;
+    tare__elf image;
+    char id[TARE__ELF_ID_BYTES] = "";
+    if (!process->vdso_opened && mapping->end - mapping->start <= VDSO_BYTES_MAX &&
+        tare__elf_memory(&image, process->pid, mapping->start)) {
+        tare__elf_build_id(&image, id);
+        process->vdso_bias = image.bias;
+        process->vdso = *id ? tare__unwind_object_of(process->unwind, &image, TARE__UNWIND_VDSO) : 0;
     }
+    process->vdso_opened = true;
+    tare__unwind_file *file = tare__unwind_file_at(process->unwind, process->vdso);
     out->mapped = true;
-    if (process->vdso_usable)
-        out->rule = tare__unwind_table_find(process->unwind, &process->vdso, out->address - process->vdso_bias,
-                                            &out->damaged);
+    if (!file)
+        return;
+    out->object = process->vdso;
+    out->offset = out->address - process->vdso_bias;
+    if (file->usable)
+        out->rule = tare__unwind_table_find(process->unwind, &file->table, out->offset, &out->damaged);
 }
 
 static void find_in_object(tare__unwind *unwind, const tare__unwind_mapping *mapping, tare__unwind_known *out)
@@ -143,6 +147,19 @@ static const tare__unwind_known *find(tare__unwind_process *process, uint64_t ad
     known->damaged = known->damaged && !known->rule;
     known->sigreturn = !known->rule && !known->object && is_sigreturn(process, address);
     return known;
+}
+
+/* What is known about the address itself, if it is the first one of a function. */
+static const tare__unwind_known *find_start(tare__unwind_process *process, uint64_t address,
+                                            const tare__unwind_known *before)
+{
+    const tare__unwind_known *known = find(process, address);
+    tare__unwind_file *file = tare__unwind_file_at(process->unwind, known->object);
+    uint64_t start;
+    return known->rule && file && tare__unwind_table_begin(process->unwind, &file->table, known->offset, &start) &&
+                   start == known->offset
+               ? known
+               : before;
 }
 
 /* ---- frames ----------------------------------------------------------------------------------------------- */
@@ -201,7 +218,7 @@ size_t tare__unwind_stack(tare__unwind_process *process, const tare__unwind_regs
                           uint64_t stack_address, size_t bytes, tare__unwind_frame *frames, size_t max, bool *whole)
 {
     const tare__unwind_cpu *cpu = process->unwind->cpu;
-    const tare__unwind_memory memory = {stack, stack_address, bytes};
+    tare__unwind_memory memory = {stack, stack_address, bytes, NULL};
     tare__unwind_regs now = *regs, before;
     bool outermost = false, exact = true; /* the ip is the next instruction, not behind a call */
     size_t n = 0;
@@ -209,9 +226,16 @@ size_t tare__unwind_stack(tare__unwind_process *process, const tare__unwind_regs
     if (!has(&now, cpu->ip) || !has(&now, cpu->sp))
         return 0;
     refresh(process, STALE_NS);
+    tare__unwind_beyond_start(&process->beyond, process->pid, &memory);
+    tare__unwind_beyond_frame(&process->beyond, 0, now.value[cpu->sp]);
+    memory.beyond = &process->beyond;
     while (n < max) {
         tare__unwind_frame *frame = &frames[n];
-        const tare__unwind_known known = *find(process, now.value[cpu->ip] - !exact);
+        tare__unwind_known known = *find(process, now.value[cpu->ip] - !exact);
+        if (!exact && !known.rule && !known.damaged) /* a start of a stack that was made, not called (coroutines) */
+            known = *find_start(process, now.value[cpu->ip], &known);
+        if (n && !known.address) /* no code: this was no return address */
+            break;
         *frame = (tare__unwind_frame){.ip = now.value[cpu->ip], .object = known.object, .offset = known.offset};
         n++;
         before = now;
@@ -221,11 +245,14 @@ size_t tare__unwind_stack(tare__unwind_process *process, const tare__unwind_regs
         else if (known.rule)
             found = tare__unwind_apply(&process->unwind->rules, known.rule, cpu, &memory, &now, &frame->cfa,
                                        &outermost);
-        else if (known.mapped && !known.damaged)
+        if (!found && !outermost && known.mapped && !known.damaged && !known.sigreturn)
+            found = tare__unwind_by_call(process, &memory, &known, &now, &frame->cfa, &outermost);
+        if (!found && !outermost && known.mapped && !known.damaged && !known.rule)
             found = by_frame_pointer(process, &memory, &now, &frame->cfa, &outermost);
         if (!found || !is_above(&now, &before, cpu, n == 1, signal))
             break;
         exact = signal;
+        tare__unwind_beyond_frame(&process->beyond, frame->cfa, now.value[cpu->sp]);
     }
     *whole = outermost;
     return n;

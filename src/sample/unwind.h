@@ -19,7 +19,7 @@ typedef struct tare__unwind_regs {
 
 typedef struct tare__unwind_frame {
     uint64_t ip, cfa;  /* of callers, ip is the return address */
-    uint32_t object;   /* number from 1; 0: no file (JIT, vdso, unknown) */
+    uint32_t object;   /* number from 1; 0: no file (JIT, unknown) */
     uint64_t offset;   /* in the object's file as it is linked: the virtual address of its ELF image. Of callers, of a
                         * byte of the call (ip - 1), so that it is in the calling function and line */
 } tare__unwind_frame;
@@ -43,6 +43,7 @@ size_t tare__unwind_stack(tare__unwind_process *process, const tare__unwind_regs
                           uint64_t stack_address, size_t bytes, tare__unwind_frame *frames, size_t max, bool *whole);
 
 /* ---- objects -------------------------------------------------------------------------------------------- */
+#define TARE__UNWIND_VDSO "[vdso]" /* the path of the kernel's code in each process */
 typedef struct tare__unwind_object {
     const char *path;     /* as in /proc/PID/maps */
     const char *build_id; /* hex, or "" */

@@ -65,6 +65,7 @@ typedef struct tare__unwind_memory { /* the copy of the stack */
     const unsigned char *data;
     uint64_t address;
     size_t bytes;
+    struct tare__unwind_beyond *beyond; /* memory outside of it; NULL: none */
 } tare__unwind_memory;
 
 bool tare__unwind_word(const tare__unwind_memory *memory, uint64_t address, uint64_t *out);
@@ -114,7 +115,7 @@ typedef struct tare__unwind_entry { /* of the search table, relative to `base` *
 } tare__unwind_entry;
 
 typedef struct tare__unwind_table tare__unwind_table;
-struct tare__unwind_table { /* of an object, or of the vdso of a process */
+struct tare__unwind_table { /* of an object */
     tare__elf *elf;             /* NULL: everything that is needed is in `frames` */
     int fd;                     /* stays open for large ones; -1 */
     int64_t changed_s, changed_ns; /* time of change of that file */
@@ -135,6 +136,8 @@ void tare__unwind_table_close(tare__unwind_table *table);
 /* The rule at a virtual address of the image. *has: a function with this address has a rule or is damaged. */
 const tare__unwind_rule *tare__unwind_table_find(tare__unwind *unwind, tare__unwind_table *table, uint64_t address,
                                                  bool *has);
+/* The start of the function with this address. False: no function has it; *start: the end of the one before it. */
+bool tare__unwind_table_begin(tare__unwind *unwind, tare__unwind_table *table, uint64_t address, uint64_t *start);
 /* Compiles the function of an entry. NULL: damaged. For tests and measurements, and for the function above. */
 const tare__unwind_function *tare__unwind_table_compile(tare__unwind *unwind, tare__unwind_table *table,
                                                         size_t entry);
@@ -196,6 +199,33 @@ tare__unwind_mapping *tare__unwind_maps_find(const tare__unwind_maps *maps, uint
 /* Finds the object of a mapping. */
 void tare__unwind_mapping_open(tare__unwind *unwind, pid_t pid, tare__unwind_mapping *mapping);
 
+/* ---- memory and frames that are not in the copy (unwind_scan.c) -------------------------------------------- */
+typedef struct tare__unwind_beyond {
+    pid_t pid;
+    tare__unwind_memory copy;
+    uint64_t floor;   /* the stack pointer of the frame */
+    uint64_t slot;    /* of the last return address in the copy; 0: none */
+    unsigned reads;   /* for this stack */
+    uint64_t address; /* of `data` */
+    size_t bytes;
+    unsigned char data[16384];
+} tare__unwind_beyond;
+
+void tare__unwind_beyond_start(tare__unwind_beyond *beyond, pid_t pid, const tare__unwind_memory *copy);
+void tare__unwind_beyond_frame(tare__unwind_beyond *beyond, uint64_t cfa, uint64_t sp); /* of the next one */
+bool tare__unwind_beyond_word(tare__unwind_beyond *beyond, uint64_t address, uint64_t *out);
+
+typedef struct tare__unwind_call {
+    uint64_t ip, target; /* return address, and what was called; 0: not known */
+} tare__unwind_call;
+#define TARE__UNWIND_CALLS 256u /* a power of two */
+
+struct tare__unwind_known;
+/* The caller's registers where `known` has no rule, or one that needs the frame pointer, which is not known. */
+bool tare__unwind_by_call(tare__unwind_process *process, const tare__unwind_memory *memory,
+                          const struct tare__unwind_known *known, tare__unwind_regs *regs, uint64_t *cfa,
+                          bool *outermost);
+
 /* ---- processes (unwind.c) --------------------------------------------------------------------------------- */
 typedef struct tare__unwind_known { /* about an address */
     uint64_t address, offset;
@@ -213,10 +243,12 @@ struct tare__unwind_process {
     tare__unwind_maps maps;
     uint64_t read_ns, cost_ns; /* when the mappings were read, and how long it took */
     bool changed;                /* the mappings have to be read again */
-    bool vdso_opened, vdso_usable;
+    bool vdso_opened;
+    uint32_t vdso; /* object; 0: none */
     uint64_t vdso_bias;
-    tare__unwind_table vdso;
     tare__unwind_known cache[TARE__UNWIND_CACHE]; /* address 0: empty */
+    tare__unwind_call calls[TARE__UNWIND_CALLS];  /* ip 0: empty */
+    tare__unwind_beyond beyond;
 };
 
 #endif

@@ -61,7 +61,7 @@ static bool parse(char *line, tare__unwind_mapping *out)
     out->minor = (uint32_t)number(&at, 16);
     out->inode = number(&at, 10);
     out->path = at + strspn(at, " ");
-    out->vdso = strcmp(out->path, "[vdso]") == 0;
+    out->vdso = strcmp(out->path, TARE__UNWIND_VDSO) == 0;
     return true;
 }
 

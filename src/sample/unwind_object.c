@@ -227,25 +227,52 @@ static uint32_t rule_in(const tare__unwind_row *rows, uint32_t n, uint32_t at)
     return rows[low].rule;
 }
 
-const tare__unwind_rule *tare__unwind_table_find(tare__unwind *unwind, tare__unwind_table *table, uint64_t address,
-                                                 bool *has)
+/* The last entry that starts at the address or before. False: there is none. */
+static bool find_entry(const tare__unwind_table *table, uint64_t address, size_t *entry)
 {
     int64_t wanted = (int64_t)(address - table->base);
     size_t low = 0, n = table->n_entries;
-    *has = false;
     if (!n || wanted != (int32_t)wanted || table->entries[0].start > wanted)
-        return NULL;
+        return false;
     while (n > 1) {
         size_t half = n / 2;
         low += table->entries[low + half].start <= wanted ? half : 0;
         n -= half;
     }
-    const tare__unwind_function *function = tare__unwind_table_compile(unwind, table, low);
-    *has = !function || (address >= function->start && address - function->start < function->length);
+    *entry = low;
+    return true;
+}
+
+static bool is_in(const tare__unwind_function *function, uint64_t address)
+{
+    return address >= function->start && address - function->start < function->length;
+}
+
+const tare__unwind_rule *tare__unwind_table_find(tare__unwind *unwind, tare__unwind_table *table, uint64_t address,
+                                                 bool *has)
+{
+    size_t entry;
+    *has = false;
+    if (!find_entry(table, address, &entry))
+        return NULL;
+    const tare__unwind_function *function = tare__unwind_table_compile(unwind, table, entry);
+    *has = !function || is_in(function, address);
     if (!function || !*has)
         return NULL;
     return tare__unwind_rule_at(&unwind->rules, rule_in(unwind->rows.at + function->first_row, function->n_rows,
                                                         (uint32_t)(address - function->start)));
+}
+
+bool tare__unwind_table_begin(tare__unwind *unwind, tare__unwind_table *table, uint64_t address, uint64_t *start)
+{
+    size_t entry;
+    *start = 0;
+    const tare__unwind_function *function =
+        find_entry(table, address, &entry) ? tare__unwind_table_compile(unwind, table, entry) : NULL;
+    if (!function)
+        return false;
+    *start = is_in(function, address) ? function->start : function->start + function->length;
+    return is_in(function, address);
 }
 
 /* ---- objects ---------------------------------------------------------------------------------------------- */

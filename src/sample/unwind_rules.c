@@ -1,6 +1,6 @@
 /* unwind_rules: rules of unwind tables, each different one once, and what they make of the registers of a frame.
  * One thread owns the rules.
- * Must not trust them: expressions are bounded, and only the copy of the stack is read. */
+ * Must not trust them: expressions are bounded, and only memory of the stack is read. */
 #include "unwind_inner.h"
 
 #include <stdlib.h>
@@ -92,7 +92,7 @@ bool tare__unwind_word(const tare__unwind_memory *memory, uint64_t address, uint
 {
     if (address < memory->address || memory->bytes < sizeof(*out) ||
         address - memory->address > memory->bytes - sizeof(*out))
-        return false;
+        return memory->beyond && tare__unwind_beyond_word(memory->beyond, address, out);
     memcpy(out, memory->data + (address - memory->address), sizeof(*out));
     return true;
 }

@@ -69,7 +69,7 @@ static void as_entries(const uint8_t *data, size_t bytes)
     tare__unwind_rules rules;
     tare__unwind_rows rows = {0};
     part part = {data, bytes};
-    const tare__unwind_memory memory = {data, BASE, bytes};
+    const tare__unwind_memory memory = {data, BASE, bytes, NULL};
     uint64_t start, length, next;
     if (tare__unwind_rules_new(&rules))
         for (uint64_t at = BASE; at < BASE + bytes; at = next) {

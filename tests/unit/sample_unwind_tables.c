@@ -208,7 +208,7 @@ static const uint64_t words[8] = {11, 22, 33, 44, 55, 66, 77, 88};
 static bool apply(const tare__unwind_rule *rule, const tare__unwind_rules *rules, tare__unwind_regs *regs,
                   uint64_t *cfa, bool *outermost)
 {
-    const tare__unwind_memory memory = {(const unsigned char *)words, STACK, sizeof(words)};
+    const tare__unwind_memory memory = {(const unsigned char *)words, STACK, sizeof(words), NULL};
     return tare__unwind_apply(rules, rule, &tare__unwind_x86_64, &memory, regs, cfa, outermost);
 }
 
