@@ -29,7 +29,7 @@ static int open_python(pid_t pid, tare__python **python, tare__error *error)
             pause_a_little();
         status = tare__python_open(pid, python, error);
     }
-    return status == TARE_E_BUSY ? TARE_E_INPUT : status;
+    return status == TARE_E_BUSY || status == TARE_E_SYSTEM ? TARE_E_INPUT : status;
 }
 
 static bool any_torn(const tare__python_thread *threads, uint32_t n)

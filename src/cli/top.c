@@ -383,7 +383,10 @@ static int top_main(int argc, char **argv)
     tare__sample_close(state.set);
     tare__intern_free(state.names);
     free(state.rows);
-    return status || !unread ? status : state.why_status == TARE_E_INPUT ? TARE__EXIT_INPUT : TARE__EXIT_FAILED;
+    if (status || !unread)
+        return status;
+    bool gone = state.why_status == TARE_E_SYSTEM || state.why_status == TARE_E_INPUT;
+    return gone ? TARE__EXIT_INPUT : TARE__EXIT_FAILED;
 }
 
 static const tare__cli_option top_options[] = {

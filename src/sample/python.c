@@ -30,7 +30,7 @@ static int open_found(tare__python *python, tare__error *error)
     snprintf(path, sizeof(path), "/proc/%d/mem", (int)python->pid);
     python->memory_fd = open(path, O_RDONLY | O_CLOEXEC);
     if (!tare__python_list(python) || !tare__python_alive(python))
-        return tare__fail(error, TARE_E_INPUT, "process %d has ended", (int)python->pid);
+        return tare__fail(error, TARE_E_SYSTEM, "process %d has ended", (int)python->pid);
     if (!python->n_interps || !python->n_states)
         return tare__fail(error, TARE_E_BUSY, "process %d has not initialized Python yet", (int)python->pid);
     return 0;

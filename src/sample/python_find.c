@@ -291,7 +291,7 @@ static int fail_to_read(pid_t pid, int failure, tare__error *error)
         return tare__fail(error, TARE_E_MEMORY, "out of memory");
     if (failure == EFAULT || failure == EIO) /* exec since its maps were read */
         return tare__fail(error, TARE_E_BUSY, "process %d is starting another program", (int)pid);
-    return tare__fail(error, TARE_E_INPUT, "process %d has ended", (int)pid);
+    return tare__fail(error, TARE_E_SYSTEM, "process %d has ended", (int)pid);
 }
 
 /* Interpreters without _PyRuntime: PyPy, and CPython before 3.7. */
@@ -326,7 +326,7 @@ static int search_maps(tare__python *python, const tare__python_map *maps, size_
     tare__python_map object;
     char byte;
     if (!n)
-        return tare__fail(error, TARE_E_INPUT, "process %d has ended, or is a kernel thread", (int)python->pid);
+        return tare__fail(error, TARE_E_SYSTEM, "process %d has ended, or is a kernel thread", (int)python->pid);
     if (search(python, maps, n, true, &object) || search(python, maps, n, false, &object)) {
         snprintf(python->object, sizeof(python->object), "%s", object.path);
         return find_layout(python, maps, n, &object, error);
