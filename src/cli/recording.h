@@ -26,8 +26,8 @@ enum {
 #define TARE__RECORDING_OPTIONS(settings)                                                                              \
     {"output", 'o', "FILE",                                                                                            \
      "trace file to write (default: named after the script, train.tare; train.2.tare if it exists)",                   \
-     TARE__CLI_TEXT(settings, recording.record.output)},                                                                      \
-    {"force", 'f', NULL, "overwrite the output file", TARE__CLI_SETS(settings, recording.record.overwrite)},                  \
+     TARE__CLI_TEXT(settings, recording.record.output)},                                                               \
+    {"force", 'f', NULL, "overwrite the output file", TARE__CLI_SETS(settings, recording.record.overwrite)},           \
     {"quiet", 'q', NULL, "print errors and warnings only, no summary", TARE__CLI_SETS(settings, recording.quiet)},     \
     {"html", 0, "FILE", "write an interactive HTML report", TARE__CLI_TEXT(settings, recording.views[0])},             \
     {"json", 0, "FILE", "write every table as JSON", TARE__CLI_TEXT(settings, recording.views[1])},                    \
@@ -53,15 +53,16 @@ enum {
     {"stacks", 0, "HZ", "sample call stacks of Python programs HZ times per second, from 1 to 10000 (default 100)",    \
      TARE__RECORDING_STACKS},                                                                                          \
     {"native", 0, NULL, "also sample native call stacks (C, C++, Rust) of all programs",                               \
-     TARE__CLI_SETS(settings, recording.record.native_stacks)},                                                               \
+     TARE__CLI_SETS(settings, recording.record.native_stacks)},                                                        \
     {"no-stacks", 0, NULL, "do not sample call stacks", TARE__RECORDING_NO_STACKS},                                    \
     {"carbon", 0, "GRAMS", "grid carbon intensity in g CO2/kWh", TARE__RECORDING_CARBON},                              \
     {"rules", 0, "FILE", "add findings from user-defined rules", TARE__CLI_TEXT(settings, recording.rules_file)},      \
     {"live", 0, NULL, "show a status line while the program runs (terminal only)",                                     \
      TARE__CLI_SETS(settings, recording.wants_live)},                                                                  \
     {"max-size", 0, "SIZE", "maximum size of the trace (500M, 2G); the oldest events are dropped first",               \
-     TARE__CLI_BYTES(settings, recording.record.max_bytes)},                                                                  \
-    {"last", 0, "TIME", "keep only the last TIME of events (60s, 5m)", TARE__CLI_TIME(settings, recording.record.last_ns)},   \
+     TARE__CLI_BYTES(settings, recording.record.max_bytes)},                                                           \
+    {"last", 0, "TIME", "keep only the last TIME of events (60s, 5m)",                                                 \
+     TARE__CLI_TIME(settings, recording.record.last_ns)},                                                              \
     {"readable", 0, NULL, "make the trace readable by other users (default: owner only)", TARE__RECORDING_READABLE},   \
     {"tag", 0, "TAG", "tag the run in the history; can be repeated", TARE__RECORDING_TAG},                             \
     {"no-history", 0, NULL, "do not add this run to the history", TARE__CLI_SETS(settings, recording.keeping.off)},    \

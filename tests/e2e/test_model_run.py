@@ -133,8 +133,8 @@ def test_precision_that_is_really_executed(bench, models):
     assert "float32" in half["precision"]["executed"] and half["precision"]["casts_inserted"] >= 2
     assert "stored as fp16" in single["failure"] and single["precision"]["executed"] is None
     plain = measured(bench, models / "images.onnx")["measured"]["configurations"][0]["precision"]
-    assert plain == {"requested": "fp32", "converted": False, "executed": "float32", "reason": None, "casts_inserted": 0,
-                     "casts_share": 0}
+    assert plain == {"requested": "fp32", "converted": False, "executed": "float32", "reason": None,
+                     "casts_inserted": 0, "casts_share": 0}
 
 
 HALVES = """

@@ -1,6 +1,6 @@
 """Threads with stacks of every kind, which do not change. Writes those stacks, as the interpreter reports them: lines
-`thread IDENT TID MAIN DEPTH`, each followed by its frames, innermost first: `frame LINE FIRST_LINE NAME<tab>FILE`. Then the
-main thread computes without end. To be stopped, and recorded by record_python."""
+`thread IDENT TID MAIN DEPTH`, each followed by its frames, innermost first: `frame LINE FIRST_LINE NAME<tab>FILE`. Then
+the main thread computes without end. To be stopped, and recorded by record_python."""
 import asyncio
 import gc
 import os

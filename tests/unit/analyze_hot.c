@@ -253,8 +253,8 @@ static void what_others_do_meanwhile_is_said(void **state)
     assert_int_equal(found->line, 8);
     assert_non_null(strstr(found->title, "waiting for another thread"));
     assert_non_null(strstr(found->evidence, "waiting for another thread in Condition.wait. Meanwhile, 57.1 % of the "
-                                            "time in which other threads work (800 ms of 1.40 s) is parse at fetch.py:42, "
-                                            "running."));
+                                            "time in which other threads work (800 ms of 1.40 s) is parse at "
+                                            "fetch.py:42, running."));
     assert_null(strstr(found->advice, "Hold the lock"));
     done(b, of);
 }

@@ -63,7 +63,8 @@ static double own_ns(const tare__analysis *of, const char *file, uint32_t line)
 static uint32_t import(uint32_t caller, const char *file)
 {
     uint32_t finds = stacks_python(&s, caller, "_find_and_load", importlib, 1176);
-    return stacks_python(&s, stacks_python(&s, finds, "_call_with_frames_removed", importlib, 241), "<module>", file, 5);
+    uint32_t calls = stacks_python(&s, finds, "_call_with_frames_removed", importlib, 241);
+    return stacks_python(&s, calls, "<module>", file, 5);
 }
 
 static const tare__sampled_import_row *import_of(const tare__analysis *of, const char *module)
@@ -85,8 +86,8 @@ static void imports_by_module(void **state)
     uint32_t loads = stacks_python(&s, finds, "_call_with_frames_removed", importlib, 241);
     uint32_t pandas = stacks_python(&s, loads, "<module>", SITE "pandas/__init__.py", 10);
     uint32_t inner = stacks_python(&s, pandas, "_find_and_load", importlib, 1176);
-    uint32_t numpy = stacks_python(&s, stacks_python(&s, inner, "_call_with_frames_removed", importlib, 241), "<module>",
-                                   SITE "numpy/core/multi.py", 5);
+    uint32_t calls = stacks_python(&s, inner, "_call_with_frames_removed", importlib, 241);
+    uint32_t numpy = stacks_python(&s, calls, "<module>", SITE "numpy/core/multi.py", 5);
     uint32_t helper = stacks_python(&s, numpy, "helper", SITE "numpy/core/multi.py", 50);
     uint32_t own = stacks_python(&s, loads, "<module>", APP "mylib/__init__.py", 3);
     stacks_samples(&s, main_thread, finds, TARE__STATE_RUNNING, 5); /* finding pandas: of no module yet */

@@ -32,7 +32,8 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
     *result = (tare__run_result){.trace_bytes = 2048, .still_running = true};
     strcpy(result->trace, trace);
     tare__run_progress progress = {.elapsed_ns = 1000};
-    options->record.on_progress(options->record.context, &progress); /* standard error is no terminal: nothing is shown */
+    /* standard error is no terminal: nothing is shown */
+    options->record.on_progress(options->record.context, &progress);
     return 0;
 }
 

@@ -119,7 +119,8 @@ _OURS = ("activities", "schedule", "on_trace_ready", "acc_events", "use_cuda", "
 def why_torch(requested: Asked) -> Optional[str]:
     """Why torch's own profiler has to record instead of ours: a sentence, empty if the user requested it."""
     wants = requested.wants
-    if requested.no_device is None or requested.only_torchs or any((wants.shapes, wants.memory, wants.stack, wants.flops)):
+    asked = any((wants.shapes, wants.memory, wants.stack, wants.flops))
+    if requested.no_device is None or requested.only_torchs or asked:
         return ""
     return _switch.ready()
 

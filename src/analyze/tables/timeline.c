@@ -14,8 +14,8 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Where the words begin that identify the process: "train.py" of "/usr/bin/python3 /srv/train.py", "torch.distributed.run"
- * of "python -m torch.distributed.run". */
+/* Where the words begin that identify the process: "train.py" of "/usr/bin/python3 /srv/train.py",
+ * "torch.distributed.run" of "python -m torch.distributed.run". */
 const char *tare__analyze_program(const tare__trace_process *process)
 {
     const char *arguments = process->arguments, *program = last_part(arguments);

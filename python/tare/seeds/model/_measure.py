@@ -68,8 +68,8 @@ def warm(call: Callable[[], Any], settle: Any, runs: int) -> Dict[str, Any]:
                 "variation": cv if cv == cv else Missing("too few runs to tell")}
     if not steady:
         took = _core.unit(reported["seconds"], "s")
-        reported["note"] = (f"times were not steady after {len(seconds)} runs and {took} of warm-up: the machine may have "
-                            "other work, or the model may still be changing")
+        reported["note"] = (f"times were not steady after {len(seconds)} runs and {took} of warm-up: the machine may "
+                            "have other work, or the model may still be changing")
     return reported
 
 
