@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -392,12 +393,13 @@ static void take_up(salvaging *state, tare__source *source)
     }
 }
 
-/* A zombie is not running any more: its descriptor is readable. */
+/* A zombie is not running any more: its descriptor is readable. Without a descriptor (none is left, an old kernel) a
+ * zombie counts as running, which keeps its events. */
 bool tare__process_runs(pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
-        return errno == EPERM;
+        return kill(pid, 0) == 0 || errno == EPERM;
     struct pollfd ended = {.fd = fd, .events = POLLIN};
     bool lives = poll(&ended, 1, 0) == 0;
     close(fd);

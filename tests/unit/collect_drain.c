@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -780,6 +781,21 @@ static void collector_killed_while_it_writes(void **state)
     }
 }
 
+/* It is not taken for one that has ended, whose events would be declared complete. */
+static void running_process_without_a_descriptor_to_ask_with(void **state)
+{
+    (void)state;
+    assert_true(tare__process_runs(getpid()));
+    struct rlimit before, none = {0};
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none.rlim_max = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    bool runs = tare__process_runs(getpid()), ended = !tare__process_runs(NO_SUCH_ID);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(runs);
+    assert_true(ended);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], FIRST_THREAD_ENDS) == 0)
@@ -811,6 +827,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(cells_that_the_disk_does_not_take, stop),
         cmocka_unit_test_teardown(counts_of_a_collector_that_was_killed, stop),
         cmocka_unit_test_teardown(collector_killed_while_it_writes, stop),
+        cmocka_unit_test(running_process_without_a_descriptor_to_ask_with),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

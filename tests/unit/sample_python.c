@@ -220,7 +220,7 @@ static void test_version(void **state)
         program program = start(interpreters[i], "import sys, os, time\nprint(sys.version.split()[0])\n"
                                                  "print('ready', flush=True)\ntime.sleep(1000)\n", NULL, NULL);
         char version[64];
-        snprintf(version, sizeof(version), "%s", line_of(program.output));
+        snprintf(version, sizeof(version), "%.63s", line_of(program.output));
         wait_ready(&program);
         tare__python *python = open_python(program.pid);
         assert_string_equal(tare__python_version(python), version);
