@@ -300,7 +300,8 @@ static void merge_thread(tree *tree, uint32_t to, uint32_t thread)
 }
 
 /* "train.py --epochs 3 (4120)", "rank 1 · train.py --epochs 3 (4121)": in a narrow box the first letters matter. */
-static const char *process_name(const tree *tree, const tare__analysis *analysis, const tare__sampled_thread_row *thread)
+static const char *process_name(const tree *tree, const tare__analysis *analysis,
+                                const tare__sampled_thread_row *thread)
 {
     const tare__process_row *row =
         thread->process == TARE__NO_ROW ? NULL : &analysis->processes[thread->process];
