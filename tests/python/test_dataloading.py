@@ -30,7 +30,7 @@ def test_the_keys_and_the_counts():
 def test_fewer_batches_than_asked_for_are_told():
     stats = profile(labelled(count=16, batch=8), 50)
     assert stats["total_batches"] == 2
-    assert "the loader has 2 batches; 50 were asked for" in stats["notes"]
+    assert "the loader has 2 batches; 50 were requested" in stats["notes"]
 
 
 def test_one_batch_has_no_deviation():

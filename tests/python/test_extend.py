@@ -139,7 +139,7 @@ def test_suggestions_come_while_it_runs_and_once_each():
                 busy(0.01)
         time.sleep(0.1)
     keys = [(one.kind, one.operation) for one in told]
-    assert len(keys) == len(set(keys)) and suggestions.told == told and suggestions.error is None
+    assert len(keys) == len(set(keys)) and suggestions.reported == told and suggestions.error is None
 
 
 def test_suggestions_from_the_trace_that_is_being_written(bench):
@@ -149,12 +149,12 @@ def test_suggestions_from_the_trace_that_is_being_written(bench):
         tare.start("own.tare")
         suggestions = tare.Suggestions(interval=0.2).start()
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not any(str(one) == "forward is there" for one in suggestions.told):
+        while time.monotonic() < deadline and not any(str(one) == "forward is there" for one in suggestions.reported):
             with tare.span("forward"):
                 time.sleep(0.02)
         suggestions.stop()
         tare.stop()
-        print(any(str(one) == "forward is there" for one in suggestions.told), suggestions.error)
+        print(any(str(one) == "forward is there" for one in suggestions.reported), suggestions.error)
     """, env={"TARE_HELPER": bench.command})
     assert done.out == "True None\n"
 

@@ -145,7 +145,7 @@ def test_a_precision_that_is_not_the_models_all_through_is_told(monkeypatch):
     results = tare.ModelProfiler(Mixed(), precision="fp16").profile(torch.randn(2, 8), **RUNS)
     executed = results["model"]["precision"]["executed"]
     assert executed["operators"] == {"fp16": 1, "fp32": 1} and executed["casts"] == 2
-    assert any("fp16 was asked for" in note for note in results["notes"])
+    assert any("fp16 was requested" in note for note in results["notes"])
 
 
 def test_a_precision_that_would_end_the_process_is_refused(monkeypatch):
@@ -610,7 +610,7 @@ def test_an_onnx_file_tells_the_precision_it_was_really_run_in(onnx_file, monkey
     results = tare.ModelProfiler(onnx_file, precision="fp16").profile(**RUNS)
     executed = results["model"]["precision"]["executed"]
     assert set(executed["operators"]) <= {"fp16", "fp32"}
-    assert ("fp32" in executed["operators"]) == any("fp16 was asked for" in note for note in results["notes"])
+    assert ("fp32" in executed["operators"]) == any("fp16 was requested" in note for note in results["notes"])
 
 
 def test_inputs_of_an_onnx_file_are_generated_by_the_engine(onnx_file):

@@ -512,7 +512,7 @@ def test_another_machines_baseline_is_warned_of_and_gated_wider(profiled):
 def test_what_cannot_be_compared_gets_a_sentence(profiled, tmp_path):
     with pytest.raises(FileNotFoundError, match="no baseline"):
         tare.load_baseline(tmp_path / "none.json")
-    for text, sentence in (("{", "byte 1"), ("[]", "is an object"), ("{}", "no figures in it"),
+    for text, sentence in (("{", "byte 1"), ("[]", "must be an object"), ("{}", "no figures in it"),
                            ('{"tare_baseline": 9}', "version 9"),
                            ('{"tare_baseline": 1, "figures": [1]}', "byte 33: a figure is not an object"),
                            ('{"tare_baseline": 1, "figures": [{"name": "x", "value": "y"}]}', "byte 56: a number")):

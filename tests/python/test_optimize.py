@@ -485,7 +485,7 @@ def test_memory_optimizations_that_do_not_suit():
     made._apply_memory_optimizations(Checkpointed(refuses=True), BATCH)
     reasons = [one["reason"] for one in made.get_optimization_summary()["skipped"]]
     assert "no gradient_checkpointing_enable" in reasons[0] and "no attention" in reasons[1]
-    assert reasons[2] == "the model refuses: not with this model"
+    assert reasons[2] == "the model rejects it: not with this model"
 
 
 def test_memory_is_saved_where_it_is_short():
@@ -640,7 +640,7 @@ def test_losses_of_ones_own_and_short_loaders():
         seen.append(target.shape)
         return torch.nn.functional.cross_entropy(output, target)
     report = benchmark(mlp(), labelled(count=16), 9, more={"loss_fn": loss}, enable_optimizations=False)
-    assert seen and report["steps"] == 2 and report["notes"][-1] == "the loader has 2 batches; 9 were asked for"
+    assert seen and report["steps"] == 2 and report["notes"][-1] == "the loader has 2 batches; 9 were requested"
 
 
 def test_a_model_that_cannot_run_says_so_itself():

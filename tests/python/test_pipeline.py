@@ -97,7 +97,7 @@ def test_a_slow_loader_is_found_and_advice_given():
 def test_short_loaders_are_told():
     report = profiler().profile_training_pipeline(mlp(), labelled(count=16), 50)
     assert report["training"]["steps"] == 2
-    assert report["notes"].count("the loader has 2 batches; 50 were asked for") == 1
+    assert report["notes"].count("the loader has 2 batches; 50 were requested") == 1
 
 
 # ---- losses, optimizers, steps -------------------------------------------------------------------------------------

@@ -112,13 +112,13 @@ def measured(at):
             data.append(mmap.mmap(-1, 8 << 20))
             for page in range(0, 8 << 20, 4096):
                 data[-1][page] = 1
-            until = time.thread_time() + 0.02
+            until = time.thread_time() + 0.03
             while time.thread_time() < until:
                 pass
             around = read()
             with recorder.block("inner"):
                 within = read()
-                time.sleep(0.02)
+                time.sleep(0.03)
                 ended = read()
             left = read()
             if at == 5:

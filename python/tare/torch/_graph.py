@@ -2,6 +2,7 @@
 and less and less often once nothing new is found."""
 import gc
 import inspect
+import os
 import sys
 
 from .. import _core
@@ -11,6 +12,7 @@ _MOST_NODES = 20000
 _LEAST_KEPT = 13  # of the last sixteen: one or two may well be in a variable
 _SUMS_MOST = 4096  # of one chain
 _reported = {"kept": False, "samples": 0, "every": 1}
+_OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _sums = {}  # (name, code) of a variable: length of the chain of sums behind it at the last check
 
 
@@ -50,8 +52,9 @@ def _scopes(frame):
 
 
 def _is_foreign(frame):
-    name = frame.f_code.co_filename
-    return "/tare/" not in name and "/torch/" not in name
+    """Neither code of Tare nor of torch. By the folders of these packages: a program may be in one with such a name."""
+    torch = os.path.join(os.path.dirname(sys.modules["torch"].__file__), "")
+    return not frame.f_code.co_filename.startswith((_OWN, torch))
 
 
 def _held(frame):

@@ -106,7 +106,7 @@ def built_in(snippet):
     assert results["model"]["precision"]["requested"] == "fp16"
     executed = results["model"]["precision"]["executed"]["operators"]
     assert executed["fp16"] == 4  # the products of layers; torch's own attention may compute in fp32, which is said
-    assert ("fp32" in executed) == any("fp16 was asked for" in note for note in results["notes"])
+    assert ("fp32" in executed) == any("fp16 was requested" in note for note in results["notes"])
     assert results["model"]["parameters"] == sum(one.numel() for one in _Transformer.made().parameters())
 
 

@@ -2,6 +2,7 @@
 line."""
 import pathlib
 import re
+import shutil
 import sys
 
 import pytest
@@ -31,10 +32,12 @@ def line_of(script, text):
 @pytest.mark.parametrize("name", HIDDEN)
 def test_the_first_finding_names_it(bench, name):
     finding, first_text, last_text = HIDDEN[name]
-    script = EXAMPLES / (name + ".py")
+    folder = bench.folder / "tare" / "torch"  # a program's own folder may have the name of a package
+    folder.mkdir(parents=True)
+    script = pathlib.Path(shutil.copy(EXAMPLES / (name + ".py"), folder))
     trace = bench.folder / "trace.tare"
     bench.call(bench.command, "run", "-q", "-o", trace, "--", sys.executable, script, hooked=True)
-    findings = tare.report(trace).findings
+    findings = [one for one in tare.report(trace).findings if one.id != "shared-machine"]  # other tests run beside it
     assert findings[0].id == finding, [(one.id, one.title) for one in findings]
     words = findings[0].title + " " + findings[0].evidence
     named = [int(line) for line in re.findall(r"(?:^|[\s/])" + re.escape(script.name) + r":(\d+)", words)]
