@@ -234,7 +234,7 @@ size_t tare__unwind_stack(tare__unwind_process *process, const tare__unwind_regs
         tare__unwind_known known = *find(process, now.value[cpu->ip] - !exact);
         if (!exact && !known.rule && !known.damaged) /* a start of a stack that was made, not called (coroutines) */
             known = *find_start(process, now.value[cpu->ip], &known);
-        if (n && !known.address) /* no code: this was no return address */
+        if (n && !known.address && !known.sigreturn) /* no code: this was no return address */
             break;
         *frame = (tare__unwind_frame){.ip = now.value[cpu->ip], .object = known.object, .offset = known.offset};
         n++;

@@ -48,9 +48,11 @@ static bool is_unchanged(const tare__unwind_beyond *beyond)
 {
     const tare__unwind_memory *copy = &beyond->copy;
     unsigned char now[TAIL_BYTES];
-    size_t bytes = beyond->slot ? 8 : copy->bytes < sizeof(now) ? copy->bytes : sizeof(now);
+    size_t bytes = beyond->slot ? 8 : sizeof(now);
+    if (!beyond->slot && copy->bytes < bytes) /* a few bytes may be the same by chance */
+        return false;
     size_t at = beyond->slot ? (size_t)(beyond->slot - copy->address) : copy->bytes - bytes;
-    return bytes && read_memory(beyond->pid, copy->address + at, now, bytes) == bytes &&
+    return read_memory(beyond->pid, copy->address + at, now, bytes) == bytes &&
            memcmp(now, copy->data + at, bytes) == 0;
 }
 

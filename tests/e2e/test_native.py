@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import TARE, VICTIMS
+from conftest import SANITIZER, TARE, VICTIMS
 from test_stacks import PYTHONS, python, write  # noqa: F401
 from waiting import until
 
@@ -277,6 +277,7 @@ def test_killed_recording_is_read(bench):
     assert any(row["kind"] == "native" for row in bench.json(trace)["functions"])
 
 
+@pytest.mark.skipif(SANITIZER != "none", reason="the library would need the sanitizer in the interpreter")
 def test_without_permission(bench):
     """Threads that wait have native stacks, those that run have a note that says why not."""
     env = {"LD_PRELOAD": str(VICTIMS / "no_events.so")}

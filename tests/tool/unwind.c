@@ -49,6 +49,9 @@ int main(int count, char **words)
     tare__unwind *unwind = tare__unwind_new();
     if (fd < 0 || !unwind || !tare__elf_file(&elf, fd)) {
         fprintf(stderr, "usage: unwind rows|compile ELF-FILE\n");
+        if (fd >= 0)
+            close(fd);
+        tare__unwind_free(unwind);
         return 2;
     }
     unwind->cpu = elf.header.e_machine == EM_AARCH64 ? &tare__unwind_aarch64 : &tare__unwind_x86_64;
@@ -59,6 +62,8 @@ int main(int count, char **words)
     size_t damaged = 0;
     if (!file || !file->usable) {
         fprintf(stderr, "%s: no unwind tables\n", words[2]);
+        close(fd);
+        tare__unwind_free(unwind);
         return 1;
     }
     for (size_t i = 0; i < file->table.n_entries; i++) {
