@@ -22,7 +22,7 @@ def vignette(image):
 
 
 class Images(Dataset):
-    def __init__(self, count, size=48):
+    def __init__(self, count, size=80):
         self.images = torch.rand(count, size, size)
 
     def __len__(self):
@@ -37,8 +37,9 @@ class Images(Dataset):
 
 def main():
     torch.manual_seed(0)
-    loader = DataLoader(Images(512), batch_size=16, shuffle=True, num_workers=1, persistent_workers=True)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(48 * 48, 10))
+    torch.set_num_threads(1)  # the model is small
+    loader = DataLoader(Images(256), batch_size=16, shuffle=True, num_workers=1, persistent_workers=True)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(80 * 80, 10))
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     loss_fn = nn.CrossEntropyLoss()
     for epoch in range(4):
