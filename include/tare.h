@@ -22,9 +22,10 @@
  * Without a session every call costs one well-predicted branch. With TARE_DISABLE defined before this
  * header is included, everything here compiles to nothing and needs no library.
  *
- * Nothing here prints, exits, aborts, throws, or changes errno. All calls may be made from any thread, after
- * fork, before main and in atexit handlers, and all but tare_start and tare_stop (which wait for the helper)
- * from signal handlers. Names are copied at first use.
+ * Nothing here prints (only the helper of tare_start does, about a misspelt TARE_ variable), exits, aborts,
+ * throws, or changes errno. All calls may be made from any thread, after fork, before main and in atexit
+ * handlers, and all but tare_start and tare_stop (which wait for the helper) from signal handlers. Names are
+ * copied at first use.
  * A full buffer drops whole spans, counts them, and the report shows the count.
  */
 #ifndef TARE_H

@@ -227,6 +227,8 @@ size_t tare__harmless_whole(const char *text, size_t bytes);
 int tare__write_all(int fd, const void *data, size_t bytes);
 int tare__pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);
 int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *got);
+/* Where the next bytes of a file are that is not all written: behind a hole, which reads as zeros. UINT64_MAX: none. */
+uint64_t tare__file_data(int fd, uint64_t offset);
 const char *tare__temporary_folder(void); /* TMPDIR, else /tmp */
 /* The only function that opens user-named files for reading (input.c; not in libtare). Only regular files: a FIFO
  * would block, and opening a device may have effects. With `streams` also descriptors that are already open, by

@@ -1,7 +1,7 @@
 /* file: reads and writes whole buffers despite short counts and interruptions.
  * Owned by the calling thread; the offsets are the caller's, the descriptor may be shared.
  * Must not know what is in the files. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* SEEK_DATA */
 #include "base.h"
 
 #include <errno.h>
@@ -57,6 +57,14 @@ int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *g
         *got += (size_t)done;
     }
     return 0;
+}
+
+uint64_t tare__file_data(int fd, uint64_t offset)
+{
+    off_t at = lseek(fd, (off_t)offset, SEEK_DATA);
+    if (at < 0)
+        return errno == ENXIO ? UINT64_MAX : offset; /* or a file system that does not know */
+    return (uint64_t)at;
 }
 
 const char *tare__temporary_folder(void)

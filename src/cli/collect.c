@@ -1,6 +1,7 @@
 /* collect: the helper behind tare_start: serves one process at the other end of a socket.
  * One thread, in a separate process next to the program.
- * Must not print to standard output, which is the program's; a failure is reported on standard error. */
+ * Must not print to standard output, which is the program's. A failure to start goes to the program, which has
+ * tare_start_error for it; only wrong settings are also reported on standard error. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -101,7 +102,8 @@ static int collect_main(int argc, char **argv)
         tare__leftovers_tidy(true, NULL, NULL, &tidied);
         return TARE__EXIT_OK;
     }
-    if (error.text[0])
+    bool is_told = settings.socket >= 0 && status != TARE_E_USAGE && status != TARE_E_VERSION;
+    if (error.text[0] && !is_told) /* a program may not look at tare_start_error; who misspelt a setting should know */
         tare__cli_say("tare collect", "%s", error.text);
     return status == TARE_E_USAGE ? TARE__EXIT_USAGE : TARE__EXIT_FAILED;
 }

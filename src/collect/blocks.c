@@ -34,6 +34,9 @@ static uint64_t find_header(tare__blocks *walk, uint64_t from)
     static const uint32_t magic = TARE__BLOCK_MAGIC;
     while (from < walk->size && walk->size - from >= HEADER_BYTES) {
         size_t got = 0;
+        from = tare__file_data(walk->fd, from); /* no header begins in a hole, which may be terabytes long */
+        if (from >= walk->size)
+            break;
         if (!read_at(walk, walk->room, SCAN_BYTES, from, &got) || got < HEADER_BYTES)
             return NOT_FOUND;
         walk->searched += got;

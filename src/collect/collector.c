@@ -297,10 +297,11 @@ uint32_t tare__collector_recording(const tare__collector *collector)
 
 /* ---- the last blocks --------------------------------------------------------------------------------------- */
 
-/* The four reasons that have their own fields; the others are failed system calls, each with a message. */
+/* Three reasons have their own fields; the others are failed system calls, each with a message. */
 static void refusals(tare__collector *collector, tare__text *fields)
 {
     static const char *const why[TARE__REFUSALS] = {
+        [TARE__REFUSED_SYSTEM] = "a system call failed",
         [TARE__REFUSED_LIMIT] = "its limit on file sizes (ulimit -f) is below the size of its buffer",
         [TARE__REFUSED_GONE] = "the session folder no longer exists",
         [TARE__REFUSED_DENIED] = "it has no permission to write into the session folder",
@@ -421,6 +422,12 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
     tare__text_clear(fields);
     if (collector->ended.length) { /* rings are added to a run that ended normally */
         tare__text_append(fields, collector->ended.data, collector->ended.length);
+        if (collector->last_ticks > collector->ended_ticks) { /* a process that was still running recorded on */
+            tell_when(collector, fields);
+        } else {
+            tare__field_number(fields, TARE__FIELD_END_REALTIME, collector->ended_realtime);
+            tare__field_number(fields, TARE__FIELD_END_TICKS, collector->ended_ticks);
+        }
         if (collector->unread_rings + collector->broken_rings)
             tare__field_number(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
         seal_end(collector);

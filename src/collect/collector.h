@@ -104,6 +104,7 @@ typedef struct tare__process_entry {
     uint64_t start_time; /* from the kernel, to distinguish reused pids; 0: not known yet */
     bool joined;
     bool other_user;
+    bool folder_hidden;
     unsigned times_seen;
     char reason[128];
     const char *command; /* in the arena of names */
@@ -251,6 +252,7 @@ typedef struct tare__collector {
     bool program_missed; /* one ended before it could be sampled and may have been of this kind */
     tare__text notes; /* lines for the END block */
     tare__text ended; /* salvaging: the END fields of a collector that was not killed; empty: it was */
+    uint64_t ended_realtime, ended_ticks; /* of it */
     uint64_t steps; /* begun */
     uint64_t busy_pool_bytes; /* limit for a process that records a lot; 0: the default */
 } tare__collector;

@@ -1,5 +1,6 @@
 /* salvage: completes the trace of a killed collector from its rings. Nothing is removed, and the rings are
- * not changed; the trace is only appended to, and only if it belongs to this session.
+ * not changed; the trace is only appended to, and only if it belongs to this session. Where it can no longer be known
+ * that it does, the events go into a new file beside it.
  * One thread. Must not know what the events mean beyond which spans they open and close. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,6 +45,7 @@ typedef struct salvaging {
     size_t process_room;
     uint32_t used_names;   /* name ids used by events are below this, whether their names are present or lost */
     bool has_run, is_ours; /* a RUN block; of this session */
+    bool is_new;           /* a file beside the trace, which is damaged */
     bool failed;           /* out of memory: the content of the file is unknown, and nothing may be added */
     bool ended;            /* an END block; `salvaged`: of an earlier salvage */
     bool salvaged;
@@ -183,11 +185,14 @@ static void take_end(salvaging *state, const tare__block_header *header, const u
             state->left_running = tare__field_value(data, bytes);
         if (tag == TARE__FIELD_UNREAD_RINGS)
             state->unread = tare__field_value(data, bytes);
+        else if (tag == TARE__FIELD_END_REALTIME)
+            state->collector->ended_realtime = tare__field_value(data, bytes);
+        else if (tag == TARE__FIELD_END_TICKS)
+            state->collector->ended_ticks = tare__field_value(data, bytes);
         else
             tare__field_bytes(kept, tag, data, bytes);
-        if (tag == TARE__FIELD_END_TICKS)
-            note_ticks(state->collector, tare__field_value(data, bytes));
     }
+    note_ticks(state->collector, state->collector->ended_ticks);
     if (state->salvaged)
         tare__text_clear(kept);
 }
@@ -433,6 +438,93 @@ static int open_trace(tare__collector *collector, const char *path, tare__error 
     return 0;
 }
 
+static void salvaging_free(salvaging *state)
+{
+    for (uint32_t i = 0; i < state->stream_count; i++)
+        tare__span_stack_free(&state->streams[i].open);
+    free(state->streams);
+    free(state->processes);
+    tare__events_close(&state->decoder);
+}
+
+/* The name of the file beside a trace whose start is damaged: NAME.recovered.tare. */
+static bool recovered_name(const char *trace, char out[TARE__PATH_BYTES])
+{
+    static const char suffix[] = ".tare";
+    size_t length = strlen(trace), end = sizeof suffix - 1;
+    if (length > end && strcmp(trace + length - end, suffix) == 0)
+        length -= end;
+    return snprintf(out, TARE__PATH_BYTES, "%.*s.recovered.tare", (int)length, trace) < TARE__PATH_BYTES;
+}
+
+static int create_recovered(tare__collector *collector, const char *path, tare__error *error)
+{
+    const tare__session_page *page = collector->folder.page;
+    tare__text *fields = &collector->fields;
+    int status = tare__writer_create(&collector->writer, path, false, false, error);
+    if (status)
+        return status;
+    tare__text_clear(fields);
+    tare__field_bytes(fields, TARE__FIELD_SESSION_ID, page->id, TARE__ID_BYTES);
+    if (atomic_load(&page->sync_count)) {
+        tare__field_number(fields, TARE__FIELD_START_REALTIME, page->syncs[0].realtime_ns);
+        tare__field_number(fields, TARE__FIELD_START_TICKS, page->syncs[0].ticks);
+    }
+    tare__field_number(fields, TARE__FIELD_CLOCK_KIND, page->clock);
+    tare__field_string(fields, TARE__FIELD_WRITER, "tare " TARE_VERSION);
+    tare__field_string(fields, TARE__FIELD_FOLDER, collector->folder.path);
+    tare__text_clear(&collector->block);
+    tare__fields_seal(TARE__BLOCK_RUN, 0, fields, &collector->block);
+    status = tare__writer_append(&collector->writer, &collector->block);
+    if (status) {
+        tare__fail(error, status, "%s", collector->writer.problem);
+        tare__writer_abandon(&collector->writer);
+    }
+    return status;
+}
+
+/* Nothing of what was read from a trace is kept. */
+static int start_again(salvaging *state, tare__salvaged *result, tare__error *error)
+{
+    tare__collector *collector = state->collector;
+    tare__folder folder = collector->folder;
+    tare__collector_free(collector);
+    memset(collector, 0, sizeof *collector);
+    collector->folder = folder;
+    collector->writer.fd = -1;
+    collector->salvaging = true;
+    salvaging_free(state);
+    *state = (salvaging){.collector = collector};
+    memset(result, 0, sizeof *result);
+    return tare__collector_open(collector, error);
+}
+
+/* Opens and reads the trace. One that no longer says to which session it belongs, or was emptied, is left as it is: the
+ * events in memory go into a file beside it. */
+static int take_trace(salvaging *state, const char *path, tare__salvaged *result, tare__error *error)
+{
+    tare__collector *collector = state->collector;
+    char beside[TARE__PATH_BYTES];
+    struct stat about;
+    int status = open_trace(collector, path, error);
+    bool is_trace = status == 0 || (collector->writer.fd >= 0 && fstat(collector->writer.fd, &about) == 0 &&
+                                    about.st_size == 0);
+    if (status == 0)
+        status = read_trace(state, result, error);
+    bool unknown = status == TARE_E_INPUT && !path && is_trace && !state->has_run;
+    if (!unknown || !recovered_name(collector->folder.page->trace, beside))
+        return status;
+    status = start_again(state, result, error);
+    state->is_new = true;
+    if (status == 0 && lstat(beside, &about) != 0)
+        status = create_recovered(collector, beside, error);
+    tare__writer_close(&collector->writer);
+    if (status)
+        return status;
+    status = open_trace(collector, beside, error);
+    return status ? status : read_trace(state, result, error);
+}
+
 /* The length of a tick requires two syncs: those of the session page, if the file lost them; a current one, if there
  * was no second and the machine was not rebooted since. */
 static void save_syncs(tare__collector *collector)
@@ -494,11 +586,13 @@ static void save(salvaging *state, tare__salvaged *result)
 }
 
 /* A copy may be deleted later: only the trace that the session names allows the session to be removed. */
-static bool is_named(const tare__collector *collector)
+static bool is_named(const salvaging *state)
 {
+    const tare__collector *collector = state->collector;
     struct stat open_file, named;
-    return fstat(collector->writer.fd, &open_file) == 0 && lstat(collector->folder.page->trace, &named) == 0 &&
-           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    return state->is_new ||
+           (fstat(collector->writer.fd, &open_file) == 0 && lstat(collector->folder.page->trace, &named) == 0 &&
+           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino);
 }
 
 int tare__salvage(const char *folder, const char *trace, tare__salvaged *result, tare__error *error)
@@ -519,9 +613,7 @@ int tare__salvage(const char *folder, const char *trace, tare__salvaged *result,
     if (status == 0)
         status = tare__collector_open(&collector, error);
     if (status == 0)
-        status = open_trace(&collector, trace, error);
-    if (status == 0)
-        status = read_trace(&state, result, error);
+        status = take_trace(&state, trace, result, error);
     if (status == 0 && collector.ended.failed)
         status = tare__fail(error, TARE_E_MEMORY, "out of memory");
     if (status == 0) {
@@ -534,13 +626,9 @@ int tare__salvage(const char *folder, const char *trace, tare__salvaged *result,
         if (collector.writer.problem[0])
             status = tare__fail(error, TARE_E_SPACE, "%s", collector.writer.problem);
     }
-    if (status == 0 && !result->alive && !result->unread_rings && !result->damaged_blocks && is_named(&collector))
+    if (status == 0 && !result->alive && !result->unread_rings && !result->damaged_blocks && is_named(&state))
         result->noted = tare__mark_saved(&collector.folder, collector.writer.fd, collector.writer.path);
-    for (uint32_t i = 0; i < state.stream_count; i++)
-        tare__span_stack_free(&state.streams[i].open);
-    free(state.streams);
-    free(state.processes);
-    tare__events_close(&state.decoder);
+    salvaging_free(&state);
     tare__folder_close(&collector.folder);
     tare__collector_free(&collector);
     return status;

@@ -2,6 +2,7 @@
  * One thread. Must not know rings, nor how the list is made. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,8 +99,22 @@ uint32_t tare__orphans_of(const tare__collector *collector, const tare__sampled_
     return n;
 }
 
+/* In a container or chroot, or where another file system is mounted over it, the session's folder is not there. If that
+ * is not known, it is taken for visible. */
+static bool sees_folder(const tare__collector *collector, pid_t pid)
+{
+    char path[TARE__PATH_BYTES + 64];
+    struct stat ours, its;
+    snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, collector->folder.path);
+    if (stat(collector->folder.path, &ours) != 0)
+        return true;
+    if (stat(path, &its) != 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    return ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
+}
+
 /* Why it has not joined (yet), from what is visible now. */
-static void find_reason(tare__process_entry *entry)
+static void find_reason(const tare__collector *collector, tare__process_entry *entry)
 {
     char path[64];
     struct stat about;
@@ -112,7 +127,12 @@ static void find_reason(tare__process_entry *entry)
     }
     snprintf(path, sizeof path, "/proc/%d/environ", (int)entry->pid);
     bool readable = access(path, R_OK) == 0;
-    if (readable && !session_of(entry->pid))
+    snprintf(path, sizeof path, "/proc/%d/root", (int)entry->pid);
+    entry->folder_hidden = access(path, F_OK) == 0 && !sees_folder(collector, entry->pid);
+    if (entry->folder_hidden)
+        snprintf(entry->reason, sizeof entry->reason,
+                 "does not see the session folder (a container, a chroot or another mount)");
+    else if (readable && !session_of(entry->pid))
         snprintf(entry->reason, sizeof entry->reason, "its environment was cleared");
     else
         snprintf(entry->reason, sizeof entry->reason, "recorded nothing");
@@ -215,10 +235,11 @@ static void update_entry(tare__collector *collector, tare__process_entry *entry)
     if (entry->joined || (entry->times_seen > 3 && entry->times_seen % READ_AGAIN))
         return;
     size_t bytes = read_of(entry->pid, "cmdline", command, sizeof command);
-    if (bytes == 0 || (bytes == entry->command_bytes && memcmp(command, entry->command, bytes) == 0))
+    if (bytes == 0)
         return;
-    take_command(collector, entry, command, bytes); /* new, or it called exec */
-    find_reason(entry);
+    if (bytes != entry->command_bytes || memcmp(command, entry->command, bytes) != 0)
+        take_command(collector, entry, command, bytes); /* new, or it called exec */
+    find_reason(collector, entry);
 }
 
 static void name_ended(tare__collector *collector, tare__process_entry *entry, const char *name)
@@ -266,7 +287,7 @@ void tare__tree_update(tare__collector *collector)
     }
 }
 
-/* They may not open the session: their events are not recorded, and the report says so. */
+/* They cannot open the session: their events are not recorded, and the report says so. */
 static void tell_others(tare__collector *collector)
 {
     uint32_t n = 0;
@@ -275,6 +296,13 @@ static void tell_others(tare__collector *collector)
     if (n)
         tare__text_format(&collector->notes, "%u %s ran as another user and could not record\n", n,
                           n == 1 ? "process" : "processes");
+    n = 0;
+    for (uint32_t i = 0; i < collector->process_count; i++)
+        n += !collector->processes[i].joined && collector->processes[i].folder_hidden;
+    if (n)
+        tare__text_format(&collector->notes, "%u %s could not record: %s not see the session folder %.300s (a "
+                          "container, a chroot or another mount)\n", n, n == 1 ? "process" : "processes",
+                          n == 1 ? "it did" : "they did", collector->folder.path);
 }
 
 void tare__tree_tell(tare__collector *collector)

@@ -23,6 +23,9 @@ static int scan(tare__trace *trace, uint64_t offset, uint64_t *found, tare__erro
     while (offset < trace->size && trace->size - offset >= HEADER_BYTES) {
         const uint8_t *data;
         size_t got;
+        offset = tare__file_data(trace->fd, offset); /* no header begins in a hole, which may be terabytes long */
+        if (offset >= trace->size)
+            break;
         int status = tare__trace_window(trace, offset, SCAN_BYTES, &data, &got, error);
         if (status || got < HEADER_BYTES)
             return status;

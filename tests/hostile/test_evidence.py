@@ -1,5 +1,7 @@
 """Nothing is lost without a sentence: damaged numbers, byte-order marks, full disks, folders that vanish, forks."""
 import json
+import os
+import pathlib
 import shutil
 import struct
 import subprocess
@@ -133,6 +135,29 @@ def test_processes_of_another_user_are_told_of(bench, stranger):
     told = int(note.split()[0])
     assert told == 2 or (told > 2 and SANITIZER != "none")  # LeakSanitizer stops a process from another one
     assert note in " ".join(done.err.split()), done.err
+
+
+@pytest.mark.parametrize("how", ["mount", "chroot"])
+def test_processes_that_do_not_see_the_session_are_told_of(bench, how):
+    """A container's own /dev/shm, a chroot: nothing that they record can arrive."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount and to change the root")
+    if how == "mount":
+        words = ["unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/shm && exec sleep 1"]
+    else:
+        root = bench.folder / "root"
+        shutil.copytree("/lib64", root / "lib64", symlinks=False)
+        shutil.copy("/bin/sleep", root / "sleep")
+        library = pathlib.Path("/lib") / (os.uname().machine + "-linux-gnu") / "libc.so.6"
+        (root / library.relative_to("/")).parent.mkdir(parents=True)
+        shutil.copy(library, root / library.relative_to("/"))
+        words = ["chroot", root, "/sleep", "1"]
+    trace = bench.folder / "t.tare"
+    done = bench.tare("run", "-q", "-o", trace, "--", *words)
+    assert done.status == 0, done.err
+    report = bench.json(trace)
+    assert any("did not see the session folder" in note for note in report["notes"]), report["notes"]
+    assert any("does not see the session folder" in (row["not_joined"] or "") for row in report["processes"])
 
 
 def test_a_run_of_one_user_says_nothing_of_others(bench):

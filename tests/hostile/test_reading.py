@@ -151,3 +151,25 @@ def test_a_session_folder_that_is_gone_has_its_sentence(bench):
     done = bench.report(trace)
     assert "no longer exists" in done.out, done.out[-1500:]
     assert "may be saved by" not in done.out
+
+
+@pytest.mark.parametrize("name", ["x; touch PWNED #", "x$(touch PWNED)", "x`id`", "x y"])
+def test_a_hint_has_no_folder_that_a_shell_would_take_apart(bench, name):
+    folder = bench.folder / name
+    folder.mkdir()
+    done = bench.report(unfinished(bench, folder))
+    assert "`tare clean` may recover" in done.out and name not in done.out, done.out[-1500:]
+
+
+@pytest.mark.parametrize("damage", [False, True], ids=["whole", "damaged"])
+def test_a_hole_of_a_terabyte_is_skipped(bench, damage):
+    """All reading is of the data: none of the hole, which would take hours."""
+    trace = unfinished(bench, f"/dev/shm/tare-{os.geteuid()}-gone12")
+    data = bytearray(trace.read_bytes())
+    data[40] ^= damage
+    trace.write_bytes(data)
+    os.truncate(trace, 1 << 40)
+    for words in (("report",), ("report", "--json")):
+        done = bench.tare(*words, trace)
+        assert done.status == 0 and "damaged" in done.out
+    assert trace.stat().st_size == 1 << 40

@@ -7,6 +7,7 @@ import pathlib
 import resource
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import time
@@ -132,6 +133,27 @@ def test_a_flipped_bit_costs_a_block_and_truncates_nothing(bench, part):
     names = {span["name"] for span in report["spans"]}
     assert "tick" in names or part == "names"
     assert not names - {"tick", "all of it"} or part == "names", names
+
+
+@pytest.mark.parametrize("damage", ["run block", "emptied"])
+def test_events_in_memory_get_a_new_file_where_the_trace_lost_its_session(bench, damage):
+    killed = Killed(bench, least=3000)
+    data = bytearray(killed.trace.read_bytes())
+    if damage == "run block":
+        data[40] ^= 1
+    killed.trace.write_bytes(b"" if damage == "emptied" else data)
+    before, rings = killed.trace.read_bytes(), killed.rings()
+    recovered = bench.folder / (killed.trace.stem + ".recovered.tare")
+    told = bench.report(killed.session).err
+    assert str(recovered) in told and killed.trace.read_bytes() == before and killed.rings() == rings
+    seen = killed.counted(recovered)
+    assert seen and seen == list(range(seen[0], seen[-1] + 1)) and seen[-1] >= killed.written()
+    assert stat.S_IMODE(recovered.stat().st_mode) == 0o600
+    once = recovered.read_bytes()
+    bench.report(killed.session)
+    assert recovered.read_bytes() == once
+    assert f"removed {killed.session}" in bench.tare("clean", killed.session).out
+    assert killed.counted(recovered) == seen and killed.trace.read_bytes() == before
 
 
 @pytest.mark.parametrize("torn", [0, 5], ids=["whole", "torn"])

@@ -41,6 +41,16 @@ static counted how_many(uint64_t n, const char *one, const char *many)
     return result;
 }
 
+/* A name that a shell takes as one word: a trace may be anybody's, and its hints are pasted. */
+static bool is_plain(const char *path)
+{
+    for (const char *at = path; *at; at++)
+        if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') ||
+              strchr("/._-+,:@%", *at)))
+            return false;
+    return true;
+}
+
 /* ---- notes --------------------------------------------------------------------------------------- */
 static void note_end(note_list *list, const work *work, const tare__run_table *run)
 {
@@ -54,8 +64,11 @@ static void note_end(note_list *list, const work *work, const tare__run_table *r
     else if (!run->finished)
         note(list, "the file is unfinished: its recording is still running or was killed; the last event is at %s",
              time);
-    if (!run->finished && run->folder && access(run->folder, F_OK) == 0)
+    bool is_there = run->folder && access(run->folder, F_OK) == 0;
+    if (!run->finished && is_there && is_plain(run->folder))
         note(list, "`tare report %s` may recover more events", run->folder);
+    else if (!run->finished && is_there)
+        note(list, "its session folder still exists; `tare clean` may recover more events from it");
     else if (!run->finished && run->folder)
         note(list, "its session folder %s no longer exists%s%s: events that were still in memory are lost", run->folder,
              run->host ? ", or is on " : "", run->host ? run->host : "");
@@ -89,6 +102,7 @@ static void note_damage(note_list *list, const work *work)
         note(list, "the clock frequency is unknown: all times are in ticks, not nanoseconds");
 }
 
+/* Those after a failed system call have a note of the collector, with the reason. */
 static void note_refusals(note_list *list, const tare__run_table *run)
 {
     const struct {
@@ -96,7 +110,6 @@ static void note_refusals(note_list *list, const tare__run_table *run)
         const char *why;
     } reasons[] = {{run->refused_space, "no space"},
                    {run->refused_abi, "another version of libtare"},
-                   {run->refused_system, "a failed system call"},
                    {run->refused_copy, "a second copy of libtare"}};
     char parts[256] = "";
     uint64_t refused = 0;
