@@ -425,6 +425,7 @@ PyMODINIT_FUNC PyInit__engine(void)
     if (!type || PyObject_SetAttrString(module, "Reading", type) != 0 || add_names(module) != 0 ||
         PyModule_AddFunctions(module, tare__py_models_functions) ||
         PyModule_AddFunctions(module, tare__py_page_functions) ||
+        PyModule_AddFunctions(module, tare__py_rules_functions) ||
         PyModule_AddFunctions(module, tare__py_samples_functions))
         Py_CLEAR(module);
     Py_XDECREF(type);

@@ -598,6 +598,11 @@ const char *tare__severity_word(tare__severity severity);
 const tare__metric_row *tare__metric_row_of(const tare__analysis *analysis, tare__metric metric,
                                             tare__subject_kind subject, uint64_t key);
 
+/* ---- what the rules decide, for measurements that are in no trace ------------------------------------ */
+/* What a span of a name does in a training loop: "loading", "forward", "backward"; NULL: the name does not tell. `kind`
+ * as in tare.h. */
+const char *tare__phase_of_name(const char *name, uint32_t kind);
+
 /* ---- user rules: a small file, one rule per paragraph (docs/RULES.md) ------------------------------- */
 typedef struct tare__rules tare__rules;
 /* Parses text; `name` is for messages. 0; TARE_E_INPUT with name, line and the error; TARE_E_MEMORY. */

@@ -1,6 +1,6 @@
 """Bottleneck rules of PerformanceMonitor and EpochPerformanceMonitor."""
 from dataclasses import dataclass
-from typing import Iterable, List, Sequence, Tuple
+from typing import Dict, Iterable, List, Tuple
 
 from .._core import unit
 
@@ -34,31 +34,30 @@ class Part:
     percent: float
 
 
-# kind, limit in percent, words in the operation's name, display name, advice
-_PHASES: Sequence[Tuple[str, float, Tuple[str, ...], str, Tuple[str, ...]]] = (
-    ("loading", 30.0, ("load", "fetch", "dataset", "read_data"), "loading data",
-     ("load in parallel: DataLoader(num_workers=4)", "copy from pinned memory: DataLoader(pin_memory=True)",
-      "load ahead: DataLoader(prefetch_factor=2)")),
-    ("forward", 50.0, ("forward",), "the forward pass",
-     ("compute in half precision: torch.autocast", "a smaller model: fewer filters or layers, separable convolutions",
-      "where memory is what limits the batch: torch.utils.checkpoint")),
-    ("backward", 40.0, ("backward",), "the backward pass",
-     ("scale the loss and compute in half precision: torch.amp.GradScaler",
-      "smaller batches whose gradients are accumulated", "optimizer.zero_grad(set_to_none=True)")),
-)
+# By what the engine says that an operation of this name does: limit in percent, display name, advice
+_PHASES: Dict[str, Tuple[float, str, Tuple[str, ...]]] = {
+    "loading": (30.0, "loading data", (
+        "load in parallel: DataLoader(num_workers=4)", "copy from pinned memory: DataLoader(pin_memory=True)",
+        "load ahead: DataLoader(prefetch_factor=2)")),
+    "forward": (50.0, "the forward pass", (
+        "compute in half precision: torch.autocast", "a smaller model: fewer filters or layers, separable convolutions",
+        "where memory is what limits the batch: torch.utils.checkpoint")),
+    "backward": (40.0, "the backward pass", (
+        "scale the loss and compute in half precision: torch.amp.GradScaler",
+        "smaller batches whose gradients are accumulated", "optimizer.zero_grad(set_to_none=True)")),
+}
 
 
-def _phases_of(part: Part, hidden: Iterable[str]) -> Iterable[Bottleneck]:
-    name = part.operation.lower().replace(" ", "_")
-    for kind, limit, words, called, advice in _PHASES:
-        if kind in hidden or part.percent <= limit or not any(word in name for word in words):
-            continue
-        if kind == "loading" and ("model" in name or "checkpoint" in name or "state" in name):
-            continue
+def _phase_of(part: Part, hidden: Iterable[str]) -> Iterable[Bottleneck]:
+    from .. import _engine  # imported only if needed: its library reads traces
+    kind = _engine.phase_of(part.operation)
+    if kind is None or kind in hidden:
+        return
+    limit, called, advice = _PHASES[kind]
+    if part.percent > limit:
         yield Bottleneck(part.operation, kind, "bottleneck", part.percent,
                          f"{part.operation}: {called} takes {part.percent:.1f} % of the time "
-                         f"(more than {limit:.0f} %)",
-                         advice)
+                         f"(more than {limit:.0f} %)", advice)
 
 
 def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck]:
@@ -73,7 +72,7 @@ def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck
         elif share > NOTABLE:
             found.append(Bottleneck(part.operation, "share", "consider", share,
                                     f"Consider optimizing: {part.operation} ({share:.1f}%)"))
-        found.extend(_phases_of(part, hidden))
+        found.extend(_phase_of(part, hidden))
     return found
 
 
@@ -103,7 +102,7 @@ def first_batch(operation: str, first: float, others_mean: float, count: int) ->
 
 def between_batches(percent: float) -> List[Bottleneck]:
     """Time of epochs outside of batches: the loop waits for its loader there."""
-    limit, advice = _PHASES[0][1], _PHASES[0][4]
+    limit, _, advice = _PHASES["loading"]
     if not percent > limit:
         return []
     return [Bottleneck("between batches", "loading", "bottleneck", percent,
