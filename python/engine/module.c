@@ -378,19 +378,19 @@ static PyObject *check_figures(PyObject *module, PyObject *arguments)
     return made;
 }
 
-static PyObject *read_limit(PyObject *module, PyObject *arguments)
+static PyObject *read_threshold(PyObject *module, PyObject *arguments)
 {
     const char *threshold, *unit;
     char written[TARE_ENGINE_UNIT], error[TARE_ENGINE_ERROR] = "";
     double value;
-    if (!PyArg_ParseTuple(arguments, "ss:limit", &threshold, &unit))
+    if (!PyArg_ParseTuple(arguments, "ss:threshold", &threshold, &unit))
         return NULL;
-    int status = tare_engine_limit(threshold, unit, &value, written, error);
+    int status = tare_engine_threshold(threshold, unit, &value, written, error);
     return status ? tare__py_raise_for(status, error) : Py_BuildValue("ds", value, written);
 }
 
 static PyMethodDef functions[] = {
-    {"limit", read_limit, METH_VARARGS,
+    {"threshold", read_threshold, METH_VARARGS,
      "(value, unit as written) of NAME:LIMIT for a figure in \"ns\", \"bytes\", \"/s\" or \"\"."},
     {"machine", read_machine, METH_NOARGS, "This machine, its fingerprint, and the current source revision, as JSON."},
     {"figures", read_figures, METH_VARARGS, "A baseline, as JSON, from a baseline or a report that contains one."},

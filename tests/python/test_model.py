@@ -443,6 +443,11 @@ def test_advice_rests_on_what_was_measured(plain):
     assert advice_of(with_parts(plain, operators=operators))["fusion"].evidence["elementwise_share"] == 0.6
     heavy = [{"name": name, "calls": 1, "self_us": 400.0} for name in ("aten::mm", "aten::addmm", "aten::expand")]
     assert "fusion" not in advice_of(with_parts(plain, operators=heavy))
+    short = [{"name": name, "calls": 20, "self_us": 500.0} for name in ("aten::mm", "aten::addmm")]
+    assert "shorter than 30.0 µs" in advice_of(with_parts(plain, operators=short))["fusion"]
+    late = with_parts(plain, latency={"count": 100, "min": 1.0, "p50": 1.5, "p95": 2.0, "max": 4.0})
+    assert advice_of(late)["uneven-runs"].startswith("Find what makes runs slow: 5 % of them take 2.00 ms")
+    assert "uneven-runs" not in advice_of(with_parts(late, latency={**late["latency"], "p95": 1.8}))
     grows = {"growth": {"grows": True, "bytes_per_run": 1e6, "low": 9e5, "high": 1.1e6}}
     assert "growth" in advice_of(plain, memory=grows)
     activations = with_parts(plain, memory={"activation": 10 ** 9})

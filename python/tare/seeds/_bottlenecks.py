@@ -3,9 +3,7 @@ from dataclasses import dataclass
 from typing import Dict, Iterable, List, Tuple
 
 from .._core import unit
-
-LARGE, NOTABLE = 50.0, 20.0  # percent of the total time
-SPREAD = 2.0                 # slowest against fastest of a repeated operation
+from ._limits import limit, percent
 
 
 @dataclass(frozen=True)
@@ -34,15 +32,15 @@ class Part:
     percent: float
 
 
-# By what the engine says that an operation of this name does: limit in percent, display name, advice
-_PHASES: Dict[str, Tuple[float, str, Tuple[str, ...]]] = {
-    "loading": (30.0, "loading data", (
+# By what the engine says that an operation of this name does: limit, display name, advice
+_PHASES: Dict[str, Tuple[str, str, Tuple[str, ...]]] = {
+    "loading": ("LOADING", "loading data", (
         "load in parallel: DataLoader(num_workers=4)", "copy from pinned memory: DataLoader(pin_memory=True)",
         "load ahead: DataLoader(prefetch_factor=2)")),
-    "forward": (50.0, "the forward pass", (
+    "forward": ("FORWARD", "the forward pass", (
         "compute in half precision: torch.autocast", "a smaller model: fewer filters or layers, separable convolutions",
         "where memory is what limits the batch: torch.utils.checkpoint")),
-    "backward": (40.0, "the backward pass", (
+    "backward": ("BACKWARD", "the backward pass", (
         "scale the loss and compute in half precision: torch.amp.GradScaler",
         "smaller batches whose gradients are accumulated", "optimizer.zero_grad(set_to_none=True)")),
 }
@@ -53,11 +51,11 @@ def _phase_of(part: Part, hidden: Iterable[str]) -> Iterable[Bottleneck]:
     kind = _engine.phase_of(part.operation)
     if kind is None or kind in hidden:
         return
-    limit, called, advice = _PHASES[kind]
-    if part.percent > limit:
+    name, called, advice = _PHASES[kind]
+    if part.percent > percent(name):
         yield Bottleneck(part.operation, kind, "bottleneck", part.percent,
                          f"{part.operation}: {called} takes {part.percent:.1f} % of the time "
-                         f"(more than {limit:.0f} %)", advice)
+                         f"(more than {percent(name):.0f} %)", advice)
 
 
 def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck]:
@@ -66,10 +64,10 @@ def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck
     found: List[Bottleneck] = []
     for part in sorted(parts, key=lambda part: -part.self_percent):
         share = part.self_percent
-        if share > LARGE:
+        if share > percent("OPERATION_LARGE"):
             found.append(Bottleneck(part.operation, "share", "bottleneck", share,
                                     f"BOTTLENECK: {part.operation} ({share:.1f}%)", ("work on this first",)))
-        elif share > NOTABLE:
+        elif share > percent("OPERATION_INFO"):
             found.append(Bottleneck(part.operation, "share", "consider", share,
                                     f"Consider optimizing: {part.operation} ({share:.1f}%)"))
         found.extend(_phase_of(part, hidden))
@@ -78,7 +76,7 @@ def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck
 
 def variance(operation: str, least: float, most: float, count: int) -> List[Bottleneck]:
     """A repeated operation whose slowest run took more than twice as long as its fastest."""
-    if count < 2 or not least > 0 or not most / least > SPREAD:
+    if count < 2 or not least > 0 or not most / least > limit("STEP_RATIO"):
         return []
     ratio = most / least
     return [Bottleneck(operation, "variance", "consider", ratio,
@@ -91,7 +89,7 @@ def variance(operation: str, least: float, most: float, count: int) -> List[Bott
 
 def first_batch(operation: str, first: float, others_mean: float, count: int) -> List[Bottleneck]:
     """A first batch that took more than twice as long as the others."""
-    if count < 2 or not others_mean > 0 or not first / others_mean > SPREAD:
+    if count < 2 or not others_mean > 0 or not first / others_mean > limit("FIRST_STEP_RATIO"):
         return []
     ratio = first / others_mean
     return [Bottleneck(operation, "first batch", "consider", ratio,
@@ -100,11 +98,11 @@ def first_batch(operation: str, first: float, others_mean: float, count: int) ->
                        ("it pays for start-up (compilation, memory, caches): run one batch before timing",))]
 
 
-def between_batches(percent: float) -> List[Bottleneck]:
+def between_batches(share: float) -> List[Bottleneck]:
     """Time of epochs outside of batches: the loop waits for its loader there."""
-    limit, _, advice = _PHASES["loading"]
-    if not percent > limit:
+    name, _, advice = _PHASES["loading"]
+    if not share > percent(name):
         return []
-    return [Bottleneck("between batches", "loading", "bottleneck", percent,
-                       f"{percent:.1f} % of the epochs' time is in no batch (more than {limit:.0f} %): "
+    return [Bottleneck("between batches", "loading", "bottleneck", share,
+                       f"{share:.1f} % of the epochs' time is in no batch (more than {percent(name):.0f} %): "
                        "loading data, or what follows the last batch", advice)]

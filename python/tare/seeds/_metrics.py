@@ -4,6 +4,7 @@ import math
 from typing import Any, Dict, List, Optional, Tuple
 
 from .._core import Missing
+from ._limits import percent
 
 
 def plain(value: Any, reasons: Dict[str, str], path: str) -> Any:
@@ -192,15 +193,23 @@ class SystemStats(_Group):
     disk_io_percent: float
     disk_io_wait_percent: float
 
-    def alerts(self, cpu: float = 90.0, memory: float = 85.0, disk: float = 80.0) -> List[str]:
-        """Values over their limit, a sentence each.
+    def alerts(self, cpu: Optional[float] = None, memory: Optional[float] = None,
+               disk: Optional[float] = None) -> List[str]:
+        """Values over their limit, a sentence each. The limits are those of the findings (docs/FINDINGS.md: CPU 90 %,
+        memory 85 %, disk 80 %), or the given ones.
 
             for alert in profiler.get_current_system_stats().alerts():
                 print(alert)
         """
-        limits = (("the CPUs are", self.cpu_percent, cpu), ("memory is", self.memory_percent, memory),
-                  ("a disk is", self.disk_io_percent, disk))
-        return [f"{what} at {value:.0f} % (over {limit:g} %)" for what, value, limit in limits if value > limit]
+        limits = (("the CPUs are", self.cpu_percent, cpu, "CPU_INFO"),
+                  ("memory is", self.memory_percent, memory, "MEMORY_INFO"),
+                  ("a disk is", self.disk_io_percent, disk, "DISK_BUSY_INFO"))
+        found = []
+        for what, value, given, name in limits:
+            limit = percent(name) if given is None else given
+            if value > limit:
+                found.append(f"{what} at {value:.0f} % (over {limit:g} %)")
+        return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ..config import ProfilingConfig, create_profiling_config
 from ..torch import _state
 from . import dataloading, recommend
 from ._contest import Contest
+from ._limits import percent
 from ._training import Work
 from .dataloading import DataLoadingProfiler
 from .functions import profile_function
@@ -308,16 +309,16 @@ def _bottlenecks(seen: recommend.Seen) -> List[str]:
     """The pipeline's: loading, the device or the CPU, memory."""
     found = []
     waited = figure(seen.data, "wait_percent")
-    if waited > dataloading.SHARE_PERCENT:
+    if waited > percent("WAITS_FOR_DATA"):
         found.append(f"data loading: {waited:.0f} % of a step waits for data")
     cpu, cuda = figure(seen.model, "cpu_time"), figure(seen.model, "cuda_time")
     if cuda > cpu:
         found.append(f"GPU-bound: {unit(cuda, 's')} on the GPU, {unit(cpu, 's')} on the CPU")
     elif cuda >= 0:
         found.append(f"CPU-bound: {unit(cpu, 's')} in operators on the CPU, {unit(cuda, 's')} on the GPU")
-    elif cpu > 0 and not waited > 50:
+    elif cpu > 0 and not waited > 50:  # else most of a step is not computing
         found.append("CPU-bound: the model computes on the CPU")
     memory = figure(seen.machine, "memory", "max")
-    if memory > recommend.MEMORY_PERCENT:
+    if memory > percent("MEMORY_INFO"):
         found.append(f"memory: the machine's is {memory:.0f} % full")
     return found

@@ -11,6 +11,7 @@ from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from .. import _check, _core
 from .._core import Missing, open_input
+from ._limits import percent
 from .metric import put
 from .performance import PerformanceProfiler
 
@@ -69,7 +70,8 @@ class RegressionCheck:
     def _decide(self, times: List[float]) -> None:
         """By the rule of `tare check`, if the baseline contains individual times."""
         from .. import _engine  # imported only if needed: this runs in the service
-        verdict, why, change, p = _engine.decide(self._baseline_times, times, gate=self.threshold)
+        verdict, why, change, p = _engine.decide([1e9 * one for one in self._baseline_times],
+                                                  [1e9 * one for one in times], gate=self.threshold, unit="ns")
         of = f"{len(times)} observations against {len(self._baseline_times)} of the baseline"
         if verdict == "inconclusive":
             self.significance = f"no significance: {of}, 5 and 5 would do"
@@ -309,9 +311,11 @@ class ProductionProfiler:
         return report
 
 
-def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_percent: float = 95,
-                                gpu_percent: float = 70, io_wait_percent: float = 20) -> List[str]:
-    """Findings in the metrics of a block, a sentence each. Missing values are skipped.
+def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_percent: Optional[float] = None,
+                                gpu_percent: Optional[float] = None,
+                                io_wait_percent: Optional[float] = None) -> List[str]:
+    """Findings in the metrics of a block, a sentence each. Missing values are skipped. The limits are those of the
+    findings (docs/FINDINGS.md: CPU over 95 %, GPU under 70 %, waiting for disks over 20 %), or the given ones.
 
         for issue in tare.diagnose_performance_issues(profiler.get_metrics()):
             print(issue)
@@ -322,6 +326,9 @@ def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_perc
             found = getattr(found, name, Missing("not there"))
         return found
 
+    cpu_percent = percent("CPU_WARNING") if cpu_percent is None else cpu_percent
+    gpu_percent = percent("GPU_BUSY") if gpu_percent is None else gpu_percent
+    io_wait_percent = percent("IOWAIT") if io_wait_percent is None else io_wait_percent
     issues = []
     ram, cpu = value("memory.peak_ram_mb"), value("system.cpu_percent")
     gpu, waiting = value("compute.gpu_utilization_percent"), value("system.disk_io_wait_percent")

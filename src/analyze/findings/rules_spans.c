@@ -75,7 +75,8 @@ static phase phase_of(const char *name, uint32_t kind)
 
 const char *tare__phase_of_name(const char *name, uint32_t kind)
 {
-    static const char *const words[PHASES + 1] = {[LOADING] = "loading", [FORWARD] = "forward", [BACKWARD] = "backward"};
+    static const char *const words[PHASES + 1] = {
+        [LOADING] = "loading", [FORWARD] = "forward", [BACKWARD] = "backward"};
     return words[phase_of(name, kind)];
 }
 
