@@ -1,27 +1,11 @@
 """The metrics of a profiled block, in groups; every value may be Missing."""
 import dataclasses
-import math
 from typing import Any, Dict, List, Optional, Tuple
 
 from .._core import Missing
+from .._views import html_table
 from ._limits import percent
-
-
-def plain(value: Any, reasons: Dict[str, str], path: str) -> Any:
-    """A value for JSON: a missing value is None, its reason is put into `reasons` under its path."""
-    if dataclasses.is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Missing):
-        reasons[path] = value.reason
-        return None
-    if isinstance(value, float) and not math.isfinite(value):
-        reasons[path] = "not a number" if value != value else "infinite"
-        return None
-    if isinstance(value, dict):
-        return {key: plain(item, reasons, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item, reasons, f"{path}[{index}]") for index, item in enumerate(value)]
-    return value
+from .metric import plain_apart
 
 
 class _Group:
@@ -33,7 +17,7 @@ class _Group:
             json.dumps(profiler.get_metrics().to_dict())
         """
         reasons: Dict[str, str] = {}
-        values = plain(self, reasons, "")
+        values = plain_apart(self, reasons)
         return {**values, "missing": reasons} if reasons else values
 
     def _rows(self, prefix: str = "") -> List[Tuple[str, Any]]:
@@ -47,12 +31,8 @@ class _Group:
         return rows
 
     def _repr_html_(self) -> str:
-        from html import escape
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(show(value))}</td>"
-            f"<td>{escape(value.reason) if isinstance(value, Missing) else ''}</td></tr>"
-            for name, value in self._rows())
-        return f"<table>{cells}</table>"
+        return html_table((), [(name, show(value), value.reason if isinstance(value, Missing) else "")
+                               for name, value in self._rows()], left=(0, 2))
 
 
 def show(value: Any) -> str:

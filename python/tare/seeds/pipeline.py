@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 from .. import _check
 from .._core import Missing, unit
 from .._files import write_whole
+from .._views import html_table
 from ..config import ProfilingConfig, create_profiling_config
 from ..torch import _state
 from . import dataloading, recommend
@@ -54,11 +55,9 @@ class PipelineReport(Dict[str, Any]):
     def _repr_html_(self) -> str:
         import html
         steps = self.get("training", {}).get("phases", {})
-        rows = "".join(f"<tr><td>{html.escape(name)}</td><td>{one['mean_s'] * 1e3:.2f}</td>"
-                       f"<td>{one['share_percent']:.1f}</td></tr>" for name, one in steps.items())
+        rows = [(name, f"{one['mean_s'] * 1e3:.2f}", f"{one['share_percent']:.1f}") for name, one in steps.items()]
         advice = "".join(f"<li>{html.escape(one)}</li>" for one in self.get("recommendations", ()))
-        table = f"<table><tr><th>phase</th><th>ms a step</th><th>%</th></tr>{rows}</table>" if rows else ""
-        return f"{table}<ol>{advice}</ol>"
+        return html_table(("phase", "ms a step", "%"), rows) + f"<ol>{advice}</ol>"
 
 
 class CodeProfiler:

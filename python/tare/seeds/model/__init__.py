@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from ... import _check
 from ..._core import Missing
-from .._metrics import plain
+from ..metric import plain_apart
 from ..recommend import Recommendation
 from . import _figures, _generate, _gpu, _layers, _load, _measure, _memory
 from .check import (  # noqa: F401
@@ -33,7 +33,7 @@ class ProfileResults(Dict[str, Any]):
             json.dumps(results.to_dict())
         """
         reasons: Dict[str, str] = {}
-        values = plain(dict(self), reasons, "")
+        values = plain_apart(dict(self), reasons)
         values["figures"] = _figures.baseline_of(self)
         return {**values, "missing": reasons}
 
@@ -368,7 +368,7 @@ class ModelProfiler:
         for name, value in (("benchmark", self.benchmarks or None), ("layers", self.layers),
                             ("memory_profile", self.memory), ("gpu_profile", self.gpu)):
             if value is not None:
-                whole[name] = plain(value, reasons, name)
+                whole[name] = plain_apart(value, reasons, name)
         whole["advice"] = [one.as_dict() for one in self.advise()]
         return {"tare_model_profile": 1, **whole, "missing": reasons}
 
