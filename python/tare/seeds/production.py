@@ -86,7 +86,7 @@ class RegressionCheck:
 
 class PerformanceRegressionDetector:
     """Compares operations with a baseline: JSON of the form {"operation": {"wall_time_s": 1.5}}, or a file of
-    `tare baseline save`, whose spans are operations.
+    `tare baseline save` or a model report, whose spans and times are operations.
 
     If the baseline contains individual times (save_baseline writes them), several observations are compared by the rule
     of `tare check`: a regression is significant, and larger than the threshold. `load_baseline` and
@@ -121,6 +121,8 @@ class PerformanceRegressionDetector:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"the baseline {path} is not JSON: {error}") from None
+        if _is_document(data):
+            return _of_figures(text, path)
         return _check_baseline(data, path)
 
     @contextmanager
@@ -188,16 +190,20 @@ def _is_time(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 <= value <= _LARGEST
 
 
-def _of_figures(data: Mapping[str, Any], path: Any) -> Dict[str, Dict[str, Any]]:
-    """The times of a baseline that `tare baseline save` wrote, by the names of their spans."""
+def _is_document(data: Any) -> bool:
+    """Whether it is a file of Tare: these begin with a version ("tare_baseline": 1), not with an operation."""
+    return isinstance(data, dict) and any(name.startswith("tare_") and not isinstance(value, dict)
+                                          for name, value in data.items())
+
+
+def _of_figures(text: str, path: Any) -> Dict[str, Dict[str, Any]]:
+    """The times of a baseline as Tare writes it, by the names of their spans; the engine reads it."""
+    from .. import _engine  # imported only if needed: this runs in the service
     operations: Dict[str, Dict[str, Any]] = {}
-    rows = data.get("figures")
-    if data["tare_baseline"] != 1 or not isinstance(rows, list):
-        raise ValueError(f"the baseline {path} was written by another version ({data['tare_baseline']!r})")
-    for row in rows:
-        if not isinstance(row, dict) or row.get("unit") != "ns" or not _is_time(row.get("value")):
+    for row in json.loads(_engine.figures(text.encode(), f"the baseline {path}"))["figures"]:
+        if row["unit"] != "ns" or not _is_time(row["value"]):
             continue
-        name, times = str(row.get("name", "")), row.get("samples") or []
+        name, times = row["name"], row["samples"]
         operations[name[5:] if name.startswith("span:") else name] = {
             "wall_time_s": row["value"] / 1e9, "observations": len(times) or 1,
             "times_s": [one / 1e9 for one in times if _is_time(one)]}
@@ -207,8 +213,6 @@ def _of_figures(data: Mapping[str, Any], path: Any) -> Dict[str, Dict[str, Any]]
 def _check_baseline(data: Any, path: Any) -> Dict[str, Dict[str, Any]]:
     if not isinstance(data, dict):
         raise ValueError(f"the baseline {path} is not an object of operations but {type(data).__name__}")
-    if "tare_baseline" in data:
-        return _of_figures(data, path)
     version = data.get("version", BASELINE_VERSION)
     if not isinstance(version, dict):
         data = {name: value for name, value in data.items() if name != "version"}
