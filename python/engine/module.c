@@ -102,6 +102,24 @@ static PyObject *read_rows(PyObject *self, PyObject *name)
     return rows;
 }
 
+static PyObject *read_columns(PyObject *self, PyObject *name)
+{
+    struct ArrowArrayStream stream;
+    struct ArrowSchema schema;
+    if (take_stream((reading *)self, name, &stream) != 0)
+        return NULL;
+    int status = stream.get_schema(&stream, &schema);
+    stream.release(&stream);
+    if (status)
+        return PyErr_NoMemory();
+    PyObject *names = PyList_New(0);
+    for (int64_t i = 0; names && i < schema.n_children; i++)
+        if (tare__py_append(names, PyUnicode_FromString(schema.children[i]->name)))
+            Py_CLEAR(names);
+    schema.release(&schema);
+    return names;
+}
+
 static void free_stream(PyObject *capsule)
 {
     struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
@@ -231,6 +249,7 @@ static void free_reading(PyObject *self)
 
 static PyMethodDef methods[] = {
     {"rows", read_rows, METH_O, "The rows of a table, as dictionaries."},
+    {"columns", read_columns, METH_O, "The names of a table's columns, also of an empty one."},
     {"stream", read_stream, METH_O, "A table as a capsule of the Arrow C stream interface."},
     {"absent", read_absent, METH_VARARGS, "Why a value of a table of one row is missing; None: it is present."},
     {"emit", (PyCFunction)(void (*)(void))emit, METH_VARARGS | METH_KEYWORDS,
