@@ -257,7 +257,7 @@ def model_trend(history: Any, name: str = "model.latency") -> Trend:
     typical = _core.quantile(late, 0.5)
     scale = 100 / typical if typical else math.nan
     changes = [{"at": at, "before": before, "after": after, "p": p}
-               for at, before, after, p in _engine.change_points(values, 0.01, 0.02)]
+               for at, before, after, p in _engine.change_points(values)]
     return Trend(name, values, slope * scale, low * scale, high * scale, changes)
 
 
