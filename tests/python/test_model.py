@@ -470,7 +470,7 @@ def test_torch_export(folder):
     profiler = tare.ModelProfiler(folder / "model.pt2")
     results = profiler.profile(**RUNS)  # with the example that is in the file
     assert results["model"]["kind"] == "torch.export file" and results["model"]["flops"] == CONV + HEAD
-    assert results["input"]["made_up"] and any("was generated" in note for note in results["notes"])
+    assert results["input"]["is_generated"] and any("was generated" in note for note in results["notes"])
     told = profiler.profile_layers(layer_names=["conv", "head"])
     assert {row["name"]: row["type"] for row in told["layers"]} == {"conv": "Conv2d", "head": "Linear"}
     rows = profiler.benchmark([{"batch_size": 4}], num_runs=2, warmup_runs=0)
@@ -488,10 +488,10 @@ def test_a_path_given_to_profile_is_run_on_the_last_input(folder):
     profiler = tare.ModelProfiler(Net())
     profiler.profile(images(3), **RUNS)
     results = profiler.profile(str(folder / "script.pt"), **RUNS)
-    assert results["input"]["batch_size"] == 3 and not results["input"]["made_up"]
+    assert results["input"]["batch_size"] == 3 and not results["input"]["is_generated"]
     assert profiler.profile(str(folder / "model.pt2"), **RUNS)["input"]["batch_size"] == 3
     fresh = tare.ModelProfiler(folder / "model.pt2")
-    assert fresh.profile(**RUNS)["input"]["made_up"]
+    assert fresh.profile(**RUNS)["input"]["is_generated"]
     with pytest.raises(TypeError, match="pass input_data"):  # one that was made up for a model is none for another
         fresh.profile(str(folder / "script.pt"), **RUNS)
 
@@ -623,7 +623,7 @@ def test_inputs_of_an_onnx_file_are_generated_by_the_engine(onnx_file):
     ((name, kind, shape, data),) = _engine.model_inputs(onnx_file, 3, 0)
     assert (name, kind, shape, len(data)) == ("x", "float32", [3, 16], 3 * 16 * 4)
     assert _engine.model_inputs(onnx_file, 3, 0)[0][3] == data != _engine.model_inputs(onnx_file, 3, 1)[0][3]
-    made = tare.ModelProfiler(onnx_file).runner.made_up(3)["x"]
+    made = tare.ModelProfiler(onnx_file).runner.generated_input(3)["x"]
     assert made.shape == (3, 16) and made.tobytes() == data
     with pytest.raises(ValueError, match="nowhere.onnx"):
         _engine.model_json("nowhere.onnx", 0, [])

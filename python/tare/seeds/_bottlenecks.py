@@ -66,7 +66,7 @@ def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck
         share = part.self_percent
         if share > percent("OPERATION_LARGE"):
             found.append(Bottleneck(part.operation, "share", "bottleneck", share,
-                                    f"BOTTLENECK: {part.operation} ({share:.1f}%)", ("work on this first",)))
+                                    f"BOTTLENECK: {part.operation} ({share:.1f}%)", ("optimize this first",)))
         elif share > percent("OPERATION_INFO"):
             found.append(Bottleneck(part.operation, "share", "consider", share,
                                     f"Consider optimizing: {part.operation} ({share:.1f}%)"))
@@ -84,7 +84,7 @@ def variance(operation: str, least: float, most: float, count: int) -> List[Bott
                        f"({unit(most, 's')}, {unit(least, 's')})",
                        ("inputs of different shapes: pad them, or sort batches by size",
                         "costly random augmentation: compute it beforehand",
-                        "a cold start: leave the first ones out, or warm up"))]
+                        "a cold start: exclude the first ones, or warm up"))]
 
 
 def first_batch(operation: str, first: float, others_mean: float, count: int) -> List[Bottleneck]:
@@ -95,7 +95,7 @@ def first_batch(operation: str, first: float, others_mean: float, count: int) ->
     return [Bottleneck(operation, "first batch", "consider", ratio,
                        f"the first {operation} took {ratio:.1f} times the others "
                        f"({unit(first, 's')}, {unit(others_mean, 's')})",
-                       ("it pays for start-up (compilation, memory, caches): run one batch before timing",))]
+                       ("it includes startup (compilation, memory, caches): run one batch before timing",))]
 
 
 def between_batches(share: float) -> List[Bottleneck]:
@@ -104,5 +104,5 @@ def between_batches(share: float) -> List[Bottleneck]:
     if not share > percent(name):
         return []
     return [Bottleneck("between batches", "loading", "bottleneck", share,
-                       f"{share:.1f} % of the epochs' time is in no batch (more than {percent(name):.0f} %): "
+                       f"{share:.1f} % of the epochs' time is outside of batches (more than {percent(name):.0f} %): "
                        "loading data, or what follows the last batch", advice)]

@@ -76,7 +76,7 @@ def _loading(seen: Seen) -> Iterator[Recommendation]:
     evidence = {"wait_percent": waited, "avg_loading_time": loading}
     if workers is not None and workers >= free:
         yield Recommendation(
-            f"Make loading itself cheaper: {said}, and there are already {workers} workers for {free} "
+            f"Make loading cheaper: {said}, and there are already {workers} workers for {free} "
             "CPUs. Preprocess once and store the result, or store samples in fewer, larger files",
             "cheaper-loading", evidence, gain)
     elif not dataloading.number(seen.data, "avg_loading_time") <= seconds("WORKER_BATCH"):
@@ -99,8 +99,8 @@ def _pinning(seen: Seen) -> Iterator[Recommendation]:
     if dataloading.cuda_there() and settings.get("pin_memory") is False:
         size = figure(seen.data, "bytes_per_batch") / 1e6
         yield Recommendation(
-            f"Use pin_memory=True: a batch of {size:.1f} MB is copied to the GPU from ordinary memory, "
-            "which the program has to wait for", "pin-memory", {"batch_mb": size})
+            f"Use pin_memory=True: a batch of {size:.1f} MB is copied to the GPU from pageable memory, "
+            "and the program waits for the copy", "pin-memory", {"batch_mb": size})
 
 
 def _preprocessing(seen: Seen) -> Iterator[Recommendation]:
@@ -126,8 +126,8 @@ def _bound(seen: Seen) -> Iterator[Recommendation]:
                 f"Try torch.compile (use_compile=True) and channels_last: {said}", "compile", evidence)
     elif cuda >= 0 and cpu > cuda:
         yield Recommendation(
-            f"Give the GPU more at a time: the model is CPU-bound ({unit(cpu, 's')} in operators on the CPU, "
-            f"{unit(cuda, 's')} on the GPU). A larger batch, torch.compile, fewer small operators",
+            f"Give the GPU more work at once: the model is CPU-bound ({unit(cpu, 's')} in operators on the CPU, "
+            f"{unit(cuda, 's')} on the GPU). Try a larger batch, torch.compile or fewer small operators",
             "cpu-bound", evidence, f"at most {unit(cpu - cuda, 's')} of the profiled {unit(cpu, 's')}")
 
 
@@ -140,7 +140,7 @@ def _operator(seen: Seen) -> Iterator[Recommendation]:
         share = 100 * dataloading.number(row, column) / whole if whole > 0 else math.nan
         if share > percent("OPERATION_INFO"):
             yield Recommendation(
-                f"Look at {row.get('name')} first: it is {share:.0f} % of the time in operators",
+                f"Optimize {row.get('name')} first: it takes {share:.0f} % of the time in operators",
                 "top-operation", {"share_percent": share}, f"at most {share:.0f} % of the operators' time")
 
 
@@ -185,8 +185,8 @@ def _processor(seen: Seen) -> Iterator[Recommendation]:
     cpu = figure(seen.machine, "cpu", "mean")
     if cpu > percent("CPU_WARNING") and figure(seen.model, "cuda_time") >= 0:
         yield Recommendation(
-            f"Relieve the CPU: it is {cpu:.0f} % busy, and the GPU waits for it. More workers will not "
-            "help; cheaper preprocessing, or preprocessing on the GPU will", "cpu-full", {"cpu": cpu})
+            f"Reduce the work on the CPU: it is {cpu:.0f} % busy, and the GPU waits for it. Make preprocessing "
+            "cheaper, or move it to the GPU; more workers do not help", "cpu-full", {"cpu": cpu})
 
 
 def _phases(seen: Seen) -> Iterator[Recommendation]:
@@ -196,12 +196,12 @@ def _phases(seen: Seen) -> Iterator[Recommendation]:
     backward = figure(seen.training, "phases", "backward", "share_percent")
     if forward > percent("FORWARD"):
         yield Recommendation(
-            f"Work on the forward pass: {forward:.0f} % of a step. Half precision, a smaller model, or "
+            f"Speed up the forward pass: it takes {forward:.0f} % of a step. Try half precision, a smaller model or "
             "torch.compile", "forward", {"share_percent": forward})
     if backward > percent("BACKWARD"):
         yield Recommendation(
-            f"Work on the backward pass: {backward:.0f} % of a step. Half precision, freezing layers "
-            "that need no training, torch.compile", "backward", {"share_percent": backward})
+            f"Speed up the backward pass: it takes {backward:.0f} % of a step. Try half precision, frozen layers or "
+            "torch.compile", "backward", {"share_percent": backward})
 
 
 def _steps(seen: Seen) -> Iterator[Recommendation]:

@@ -48,8 +48,8 @@ def _batching(seen: Seen) -> Iterator[Recommendation]:
                                  "latency_ms": best["latency"]["p50"]}, f"{gain:.2f} times the throughput, measured")
     else:
         yield Recommendation(
-            f"Keep batches small: batches of {best['configuration']['batch_size']} bring {gain:.2f} times the "
-            "throughput, and each waits for the others", "small-batches", {"gain": gain})
+            f"Keep batches small: batches of {best['configuration']['batch_size']} have {gain:.2f} times the "
+            "throughput, and each request waits for its whole batch", "small-batches", {"gain": gain})
 
 
 def _precision(seen: Seen) -> Iterator[Recommendation]:
@@ -70,7 +70,7 @@ def _precision(seen: Seen) -> Iterator[Recommendation]:
                                  "in fp32. Check the outputs", f"precision-{word}", evidence,
                                  f"{gain:.2f} times as fast, measured")
         elif gain < 1:
-            yield Recommendation(f"Stay with fp32 here: {word} takes {1 / gain:.2f} times as long on this device",
+            yield Recommendation(f"Use fp32: {word} takes {1 / gain:.2f} times as long on this device",
                                  f"precision-not-{word}", evidence)
 
 
@@ -85,9 +85,9 @@ def _quantization(seen: Seen) -> Iterator[Recommendation]:
     speed = size / (seen.results["latency"]["p50"] / 1e3)
     yield Recommendation(
         f"Try int8 quantization: {unit(size, 'bytes')} of weights are read in every run for {bound:.1f} operations a "
-        f"byte ({unit(speed, 'bytes/s')}). int8 leaves {unit(model['parameters'], 'bytes')}",
+        f"byte ({unit(speed, 'bytes/s')}). With int8 they take {unit(model['parameters'], 'bytes')}",
         "quantization", {"parameter_bytes": size, "flops_per_byte": bound, "bytes_per_second": speed},
-        f"at most {size / model['parameters']:.0f} times as fast, where reading weights is all (an estimate), and "
+        f"at most {size / model['parameters']:.0f} times as fast, if a run only reads weights (an estimate), and "
         f"{100 * (1 - model['parameters'] / size):.0f} % of the weights' memory")
 
 
@@ -125,7 +125,7 @@ def _sharding(seen: Seen) -> Iterator[Recommendation]:
     room = _room(results)
     share = needed / room if room > 0 else math.nan
     if share > limit("MODEL_MEMORY"):
-        parts = math.ceil(share / 0.7)
+        parts = math.ceil(share / limit("MODEL_MEMORY"))
         yield Recommendation(
             f"Shard the model over {parts} devices: weights and activations take {unit(needed, 'bytes')} of "
             f"{unit(room, 'bytes')}", "sharding", {"needed_bytes": needed, "room_bytes": room, "share": share})
@@ -145,22 +145,23 @@ def _pooling(seen: Seen) -> Iterator[Recommendation]:
     latency = seen.results["latency"]["p50"]
     if faults > limit("PAGE_FAULTS") and spent > limit("PAGE_FAULT_TIME") * latency:
         yield Recommendation(
-            f"Pool memory: a run causes {unit(faults)} page faults, {unit(faults * 4096, 'bytes')} that the kernel "
-            "hands out and clears anew. An allocator that keeps memory (jemalloc, tcmalloc, MALLOC_TRIM_THRESHOLD_ and "
-            "MALLOC_MMAP_THRESHOLD_ of glibc), or outputs allocated once", "memory-pooling",
+            f"Pool memory: a run causes {unit(faults)} page faults; the kernel allocates and clears "
+            f"{unit(faults * 4096, 'bytes')} again in every run. Use an allocator that keeps memory (jemalloc, "
+            "tcmalloc, MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ of glibc), or allocate outputs once",
+            "memory-pooling",
             {"page_faults_per_run": faults, "cost_ms": spent},
             f"about {ms(spent)} of {ms(latency)} a run (an estimate)")
     reported = (seen.memory or {}).get("allocations")
     if isinstance(reported, Mapping) and reported.get("from_driver"):
-        yield Recommendation(f"Pool GPU memory: a run asks the driver for memory {reported['from_driver']} times; "
-                             "expandable segments, or one batch size", "gpu-pooling",
+        yield Recommendation(f"Pool GPU memory: a run asks the driver for memory {reported['from_driver']} times. "
+                             "Use expandable segments, or a single batch size", "gpu-pooling",
                              {"from_driver": reported["from_driver"]})
 
 
 def _leak(seen: Seen) -> Iterator[Recommendation]:
     growth = (seen.memory or {}).get("growth")
     if isinstance(growth, Mapping) and growth["grows"] and growth["bytes_per_run"] > limit("GROWTH_A_RUN"):
-        yield Recommendation(f"Look for what is kept: memory grows by {unit(growth['bytes_per_run'], 'bytes')} a run "
+        yield Recommendation(f"Find what is kept: memory grows by {unit(growth['bytes_per_run'], 'bytes')} a run "
                              f"({unit(growth['low'], 'bytes')} to {unit(growth['high'], 'bytes')} at 95 %)", "growth",
                              dict(growth))
 
@@ -170,8 +171,8 @@ def _checkpointing(seen: Seen) -> Iterator[Recommendation]:
     large = taken > limit("ACTIVATION_RATIO") * model["parameter_bytes"] and taken > limit("ACTIVATION_BYTES")
     if large and model["trainable_parameters"] > 0:
         yield Recommendation(
-            f"In training, use gradient checkpointing: activations take {unit(taken, 'bytes')} already where they are "
-            f"not kept, weights {unit(model['parameter_bytes'], 'bytes')}", "checkpointing",
+            f"In training, use gradient checkpointing: activations take {unit(taken, 'bytes')} even in inference, "
+            f"which does not keep them; weights take {unit(model['parameter_bytes'], 'bytes')}", "checkpointing",
             {"activation_bytes": taken, "parameter_bytes": model["parameter_bytes"]})
 
 
@@ -179,7 +180,7 @@ def _layer(seen: Seen) -> Iterator[Recommendation]:
     rows = [row for row in (seen.layers or {}).get("layers", ()) if row.get("percent", 0) > 0]
     top = max(rows, key=lambda row: row["percent"], default=None)
     if top is not None and top["percent"] > percent("OPERATION_INFO") and len(rows) > 2:
-        yield Recommendation(f"Look at {top['name']} ({top['type']}) first: it is {top['percent']:.0f} % of a run",
+        yield Recommendation(f"Optimize {top['name']} ({top['type']}) first: it takes {top['percent']:.0f} % of a run",
                              "top-layer", {"percent": top["percent"]}, f"at most {top['percent']:.0f} % of a run")
 
 
@@ -193,13 +194,13 @@ def _parallel(seen: Seen) -> Iterator[Recommendation]:
     waits = known or cpu["waits_per_run"] >= cpu["preemptions_per_run"]
     if waits and cpu["waiting_percent"] > percent("MODEL_BLOCKED"):
         yield Recommendation(
-            f"Find what it waits for: it neither runs nor could run for {cpu['waiting_percent']:.0f} % of a run, in "
+            f"Find what a run waits for: for {cpu['waiting_percent']:.0f} % of it, it neither runs nor is runnable, in "
             f"{cpu['waits_per_run']:.0f} waits", "blocked", {"waiting_percent": cpu["waiting_percent"],
                                                             "waits_per_run": cpu["waits_per_run"]},
             f"at most {cpu['waiting_percent']:.0f} % of a run")
     if known and pushed > percent("WAITING_FOR_CPU"):
         yield Recommendation(
-            f"Measure again on an idle machine: other processes had the CPUs for {pushed:.0f} % of a run", "preempted",
+            f"Measure again on an idle machine: other processes used the CPUs for {pushed:.0f} % of a run", "preempted",
             {"preempted_percent": pushed, "preemptions_per_run": cpu["preemptions_per_run"]})
 
 
@@ -219,6 +220,6 @@ RULES = (_layer, _batching, _precision, _quantization, _fusion, _sharding, _pool
 
 def advise(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], layers: Optional[Mapping[str, Any]],
            memory: Optional[Dict[str, Any]]) -> List[Recommendation]:
-    """All advice, the largest gain first."""
+    """All advice, in the order of the rules."""
     seen = Seen(results, rows, layers, memory)
     return [one for rule in RULES for one in rule(seen)]
