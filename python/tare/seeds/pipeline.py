@@ -315,7 +315,7 @@ def _bottlenecks(seen: recommend.Seen) -> List[str]:
         found.append(f"GPU-bound: {unit(cuda, 's')} on the GPU, {unit(cpu, 's')} on the CPU")
     elif cuda >= 0:
         found.append(f"CPU-bound: {unit(cpu, 's')} in operators on the CPU, {unit(cuda, 's')} on the GPU")
-    elif cpu > 0 and not waited > 50:  # else most of a step is not computing
+    elif cpu > 0 and not waited > percent("OPERATION_LARGE"):  # else most of a step is waiting
         found.append("CPU-bound: the model computes on the CPU")
     memory = figure(seen.machine, "memory", "max")
     if memory > percent("MEMORY_INFO"):
