@@ -240,23 +240,16 @@ static PyObject *show(PyObject *object)
 }
 
 static PyTypeObject aggregate_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare.Aggregate",
-    .tp_doc = "All blocks of one name, added up; made by a Recorder.",
-    .tp_basicsize = sizeof(aggregate),
+    TARE__PY_TYPE("tare.Aggregate", aggregate, 0, "All blocks of one name, added up; made by a Recorder."),
     .tp_dealloc = drop,
     .tp_repr = show,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_members = members,
     .tp_getset = computed,
 };
 
 static PyTypeObject named_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core._Named",
-    .tp_basicsize = sizeof(tare__py_named),
+    TARE__PY_TYPE("tare._core._Named", tare__py_named, 0, NULL),
     .tp_dealloc = drop_named,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
 };
 
 const tare__py_part tare__py_part_aggregates = {.type = &aggregate_type, .inner_type = &named_type};

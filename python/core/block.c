@@ -442,14 +442,11 @@ static PyGetSetDef computed[] = {
 };
 
 static PyTypeObject block_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare.Block",
-    .tp_doc = "A block of code that is measured, as a context manager or a decorator; made by Recorder.block.",
-    .tp_basicsize = sizeof(block),
+    TARE__PY_TYPE("tare.Block", block, Py_TPFLAGS_HAVE_GC,
+                  "A block of code that is measured, as a context manager or a decorator; made by Recorder.block."),
     .tp_dealloc = drop,
     .tp_repr = show,
     .tp_call = tare__py_decorate,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_traverse = traverse,
     .tp_clear = clear,
     .tp_methods = methods,

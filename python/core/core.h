@@ -24,6 +24,12 @@ static inline PyObject *Py_XNewRef(PyObject *object)
 #define Py_NewRef(object) Py_XNewRef(object)
 #endif
 
+/* The slots that every type has: its name, the struct of its objects, flags beside the default ones, its doc string.
+ * The others follow in the same initializer. */
+#define TARE__PY_TYPE(name, object, flags, doc)                                                    \
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = name, .tp_doc = doc, .tp_basicsize = sizeof(object),  \
+    .tp_flags = Py_TPFLAGS_DEFAULT | (flags)
+
 /* What one file adds to the module (module.c has the list). */
 typedef struct tare__py_part {
     PyTypeObject *type;       /* under the last part of its name */

@@ -91,11 +91,8 @@ static void drop(PyObject *object)
 }
 
 static PyTypeObject holder_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core._Lanes",
-    .tp_basicsize = sizeof(holder),
+    TARE__PY_TYPE("tare._core._Lanes", holder, Py_TPFLAGS_HAVE_GC, NULL),
     .tp_dealloc = drop,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_traverse = traverse,
     .tp_clear = clear,
 };

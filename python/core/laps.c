@@ -93,12 +93,8 @@ static PyGetSetDef members[] = {
 };
 
 static PyTypeObject laps_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.Laps",
-    .tp_doc = "A stopwatch that counts its rounds.",
-    .tp_basicsize = sizeof(laps),
+    TARE__PY_TYPE("tare._core.Laps", laps, 0, "A stopwatch that counts its rounds."),
     .tp_new = PyType_GenericNew,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
     .tp_getset = members,
 };

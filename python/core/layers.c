@@ -171,25 +171,17 @@ static PyMemberDef members[] = {
 };
 
 static PyTypeObject layers_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.LayerTimes",
-    .tp_doc = "LayerTimes(layers, runs)\n--\n\nTimes of layers, by run.",
-    .tp_basicsize = sizeof(layers),
+    TARE__PY_TYPE("tare._core.LayerTimes", layers, 0, "LayerTimes(layers, runs)\n--\n\nTimes of layers, by run."),
     .tp_dealloc = drop,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
     .tp_members = members,
     .tp_new = construct,
 };
 
 static PyTypeObject hook_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.LayerHook",
-    .tp_doc = "The begin or the end of a layer.",
-    .tp_basicsize = sizeof(hook),
+    TARE__PY_TYPE("tare._core.LayerHook", hook, 0, "The begin or the end of a layer."),
     .tp_dealloc = drop_hook,
     .tp_call = call_hook,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
 };
 
 const tare__py_part tare__py_part_layers = {.type = &layers_type, .inner_type = &hook_type};

@@ -425,16 +425,13 @@ static PyGetSetDef members[] = {
 };
 
 static PyTypeObject counts_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.LineCounts",
-    .tp_doc = "Hits and time of the lines of chosen functions. chooser(code, globals) is called once for each\n"
-              "function that begins while it runs, and returns whether to count it.",
-    .tp_basicsize = sizeof(counts),
+    TARE__PY_TYPE("tare._core.LineCounts", counts, Py_TPFLAGS_HAVE_GC,
+                  "Hits and time of the lines of chosen functions. chooser(code, globals) is called once for each\n"
+                  "function that begins while it runs, and returns whether to count it."),
     .tp_new = make,
     .tp_dealloc = drop,
     .tp_traverse = traverse,
     .tp_clear = forget_chooser,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_methods = methods,
     .tp_getset = members,
 };

@@ -21,11 +21,8 @@ static void drop_tracer(PyObject *object)
 }
 
 static PyTypeObject tracer_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.TracerBefore",
-    .tp_basicsize = sizeof(tracer),
+    TARE__PY_TYPE("tare._core.TracerBefore", tracer, 0, NULL),
     .tp_dealloc = drop_tracer,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
 };
 
 static bool on, discovering;

@@ -171,16 +171,12 @@ PyDoc_STRVAR(doc, "Missing(reason)\n--\n\n"
                   "    ('n/a W', False, 'no NVIDIA driver')\n");
 
 static PyTypeObject missing_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare.Missing",
-    .tp_doc = doc,
-    .tp_basicsize = sizeof(missing),
+    TARE__PY_TYPE("tare.Missing", missing, 0, doc),
     .tp_dealloc = drop,
     .tp_repr = show,
     .tp_str = as_text,
     .tp_as_number = &number,
     .tp_base = &PyFloat_Type,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
     .tp_members = members,
     .tp_new = construct,

@@ -34,11 +34,7 @@ static PyMethodDef nothing_methods[] = {
 };
 
 static PyTypeObject nothing_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.Nothing",
-    .tp_doc = "A block of a monitor that is disabled.",
-    .tp_basicsize = sizeof(PyObject),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    TARE__PY_TYPE("tare._core.Nothing", PyObject, 0, "A block of a monitor that is disabled."),
     .tp_methods = nothing_methods,
 };
 
@@ -186,16 +182,13 @@ static PyMethodDef methods[] = {
 };
 
 static PyTypeObject tracker_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.Tracker",
-    .tp_doc = "What PerformanceMonitor does at every block.",
-    .tp_basicsize = sizeof(tracker),
+    TARE__PY_TYPE("tare._core.Tracker", tracker, Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                  "What PerformanceMonitor does at every block."),
     .tp_new = PyType_GenericNew,
     .tp_init = init,
     .tp_dealloc = drop,
     .tp_traverse = traverse,
     .tp_clear = clear,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_methods = methods,
 };
 

@@ -361,12 +361,8 @@ PyDoc_STRVAR(
     "    print(recorder.last().wall_s, recorder.last().rss_peak)\n");
 
 static PyTypeObject recorder_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare.Recorder",
-    .tp_doc = recorder_doc,
-    .tp_basicsize = sizeof(tare__py_recorder),
+    TARE__PY_TYPE("tare.Recorder", tare__py_recorder, Py_TPFLAGS_BASETYPE, recorder_doc),
     .tp_dealloc = drop,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_methods = methods,
     .tp_getset = members,
     .tp_new = construct,

@@ -198,13 +198,9 @@ static PyObject *show(PyObject *object)
 }
 
 static PyTypeObject result_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare.Result",
-    .tp_doc = "What was measured of one finished block; made by a Recorder.",
-    .tp_basicsize = sizeof(tare__py_result),
+    TARE__PY_TYPE("tare.Result", tare__py_result, 0, "What was measured of one finished block; made by a Recorder."),
     .tp_dealloc = drop,
     .tp_repr = show,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_members = members,
     .tp_getset = computed,
 };

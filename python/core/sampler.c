@@ -444,13 +444,10 @@ static PyGetSetDef members[] = {
 };
 
 static PyTypeObject sampler_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.Sampler",
-    .tp_doc = "Sampler(interval, what, gpu=None)\n--\n\n"
-              "Reads the machine every interval seconds, in a separate thread, between acquire() and release().",
-    .tp_basicsize = sizeof(sampler),
+    TARE__PY_TYPE("tare._core.Sampler", sampler, 0,
+                  "Sampler(interval, what, gpu=None)\n--\n\n"
+                  "Reads the machine every interval seconds, in a separate thread, between acquire() and release()."),
     .tp_dealloc = drop,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
     .tp_getset = members,
     .tp_new = construct,

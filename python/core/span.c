@@ -249,14 +249,11 @@ static PyMemberDef members[] = {
 };
 
 static PyTypeObject span_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare.Span",
-    .tp_doc = "A block of code that is timed; made by tare.span.\n\n    forward = tare.span(\"forward\")\n",
-    .tp_basicsize = sizeof(span),
+    TARE__PY_TYPE("tare.Span", span, 0,
+                  "A block of code that is timed; made by tare.span.\n\n    forward = tare.span(\"forward\")\n"),
     .tp_dealloc = drop,
     .tp_repr = show,
     .tp_call = tare__py_decorate,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
     .tp_members = members,
 };

@@ -79,11 +79,8 @@ static void drop(PyObject *self)
 }
 
 static PyTypeObject task_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core._Task",
-    .tp_basicsize = sizeof(tare__py_task),
+    TARE__PY_TYPE("tare._core._Task", tare__py_task, Py_TPFLAGS_HAVE_GC, NULL),
     .tp_dealloc = drop,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_traverse = traverse,
     .tp_clear = clear,
 };

@@ -87,12 +87,8 @@ static PyMemberDef members[] = {
 };
 
 static PyTypeObject tokens_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "tare._core.TokenTimes",
-    .tp_doc = "TokenTimes(room)\n--\n\nArrival time of each token.",
-    .tp_basicsize = sizeof(tokens),
+    TARE__PY_TYPE("tare._core.TokenTimes", tokens, 0, "TokenTimes(room)\n--\n\nArrival time of each token."),
     .tp_dealloc = drop,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = methods,
     .tp_members = members,
     .tp_new = construct,

@@ -640,11 +640,9 @@ static PyGetSetDef properties[] = {
 };
 
 static PyTypeObject around_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tare._core.TorchAround",
-    .tp_doc = "Wraps a function of torch and reports its calls.",
-    .tp_basicsize = sizeof(around),
-    .tp_flags =
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    TARE__PY_TYPE("tare._core.TorchAround", around,
+                  Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                  "Wraps a function of torch and reports its calls."),
     .tp_new = make,
     .tp_dealloc = drop,
     .tp_traverse = visit_parts,

@@ -102,6 +102,24 @@ static PyObject *read_rows(PyObject *self, PyObject *name)
     return rows;
 }
 
+static PyObject *read_columns(PyObject *self, PyObject *name)
+{
+    struct ArrowArrayStream stream;
+    struct ArrowSchema schema;
+    if (take_stream((reading *)self, name, &stream) != 0)
+        return NULL;
+    int status = stream.get_schema(&stream, &schema);
+    stream.release(&stream);
+    if (status)
+        return PyErr_NoMemory();
+    PyObject *names = PyList_New(0);
+    for (int64_t i = 0; names && i < schema.n_children; i++)
+        if (tare__py_append(names, PyUnicode_FromString(schema.children[i]->name)))
+            Py_CLEAR(names);
+    schema.release(&schema);
+    return names;
+}
+
 static void free_stream(PyObject *capsule)
 {
     struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
@@ -231,6 +249,7 @@ static void free_reading(PyObject *self)
 
 static PyMethodDef methods[] = {
     {"rows", read_rows, METH_O, "The rows of a table, as dictionaries."},
+    {"columns", read_columns, METH_O, "The names of a table's columns, also of an empty one."},
     {"stream", read_stream, METH_O, "A table as a capsule of the Arrow C stream interface."},
     {"absent", read_absent, METH_VARARGS, "Why a value of a table of one row is missing; None: it is present."},
     {"emit", (PyCFunction)(void (*)(void))emit, METH_VARARGS | METH_KEYWORDS,
@@ -378,19 +397,19 @@ static PyObject *check_figures(PyObject *module, PyObject *arguments)
     return made;
 }
 
-static PyObject *read_limit(PyObject *module, PyObject *arguments)
+static PyObject *read_threshold(PyObject *module, PyObject *arguments)
 {
     const char *threshold, *unit;
     char written[TARE_ENGINE_UNIT], error[TARE_ENGINE_ERROR] = "";
     double value;
-    if (!PyArg_ParseTuple(arguments, "ss:limit", &threshold, &unit))
+    if (!PyArg_ParseTuple(arguments, "ss:threshold", &threshold, &unit))
         return NULL;
-    int status = tare_engine_limit(threshold, unit, &value, written, error);
+    int status = tare_engine_threshold(threshold, unit, &value, written, error);
     return status ? tare__py_raise_for(status, error) : Py_BuildValue("ds", value, written);
 }
 
 static PyMethodDef functions[] = {
-    {"limit", read_limit, METH_VARARGS,
+    {"threshold", read_threshold, METH_VARARGS,
      "(value, unit as written) of NAME:LIMIT for a figure in \"ns\", \"bytes\", \"/s\" or \"\"."},
     {"machine", read_machine, METH_NOARGS, "This machine, its fingerprint, and the current source revision, as JSON."},
     {"figures", read_figures, METH_VARARGS, "A baseline, as JSON, from a baseline or a report that contains one."},
@@ -425,6 +444,7 @@ PyMODINIT_FUNC PyInit__engine(void)
     if (!type || PyObject_SetAttrString(module, "Reading", type) != 0 || add_names(module) != 0 ||
         PyModule_AddFunctions(module, tare__py_models_functions) ||
         PyModule_AddFunctions(module, tare__py_page_functions) ||
+        PyModule_AddFunctions(module, tare__py_rules_functions) ||
         PyModule_AddFunctions(module, tare__py_samples_functions))
         Py_CLEAR(module);
     Py_XDECREF(type);

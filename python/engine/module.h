@@ -25,6 +25,7 @@ typedef struct tare__py_output {
 int tare__py_write(void *output, const void *data, size_t bytes); /* a tare_engine_write */
 /* The bytes, or an exception from a status and its message. Frees the output. */
 PyObject *tare__py_written(int status, const char *sentence, tare__py_output *output);
-extern PyMethodDef tare__py_models_functions[], tare__py_page_functions[], tare__py_samples_functions[];
+extern PyMethodDef tare__py_models_functions[], tare__py_page_functions[], tare__py_rules_functions[],
+    tare__py_samples_functions[];
 
 #endif

@@ -41,13 +41,14 @@ static PyObject *outliers(PyObject *module, PyObject *sequence)
     return fine ? Py_BuildValue("nn", mild, severe) : PyErr_NoMemory();
 }
 
-PyDoc_STRVAR(changes_doc, "change_points(numbers, p=0.01, magnitude=0.0)\n--\n\n"
-                          "[(index of the first number on the new level, level before, level after, p)].");
+PyDoc_STRVAR(changes_doc, "change_points(numbers, p=0.01, magnitude=0.02)\n--\n\n"
+                          "[(index of the first number on the new level, level before, level after, p)], with the\n"
+                          "defaults of `tare history`; magnitude is a share of the level before.");
 static PyObject *change_points(PyObject *module, PyObject *arguments)
 {
     numbers of = {NULL, 0};
     PyObject *sequence;
-    tare__change_options options = {.p = 0.01};
+    tare__change_options options = {.magnitude = TARE__CHANGE_LEAST};
     tare__change found[CHANGES_MOST];
     if (!PyArg_ParseTuple(arguments, "O|dd:change_points", &sequence, &options.p, &options.magnitude))
         return NULL;

@@ -72,16 +72,15 @@ class Table:
             >>> tare.open("train.tare").steps.to_pandas()
         """
         from ._check import pandas
-        return pandas().DataFrame(self._reading.rows(self.name))
+        return pandas().DataFrame(self._reading.rows(self.name), columns=self._reading.columns(self.name))
 
 
 class Report:
     """The contents of a trace; returned by tare.open.
 
-    Its tables are sequences of rows: spans, steps, epochs, operators, modules, aggregates, counters, marks, facts,
-    tracks, threads, processes, metrics, findings; of sampled stacks: lines, functions, packages, sampled_threads,
-    stacks. run, tare, usage and phases are single rows; notes list missing data. A figure that could not be measured is
-    a tare.Missing with the reason.
+    Its tables are attributes, by their names in docs/JSON.md: run, tare, usage and phases are single rows, all others
+    sequences of rows; notes are sentences about missing data. A figure that could not be measured is a tare.Missing
+    with the reason.
 
         >>> report = tare.report("train.tare")
         >>> for finding in report.findings:
@@ -89,11 +88,14 @@ class Report:
     """
 
     path: str
+    notes: List[str]
+    # The tables of the schema; tools/python-docs writes this list.
     run: Row
     tare: Row
     usage: Row
     phases: Optional[Row]
-    notes: List[str]
+    findings: Table
+    groups: Table
     spans: Table
     steps: Table
     epochs: Table
@@ -108,12 +110,13 @@ class Report:
     processes: Table
     metrics: Table
     lines: Table
+    span_lines: Table
     functions: Table
     packages: Table
+    sampled_imports: Table
     sampled_threads: Table
     stacks: Table
-    findings: Table
-    groups: Table
+    # The end of the list.
 
     def __init__(self, path: str, reading: Any):
         from . import _engine

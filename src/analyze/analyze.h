@@ -598,6 +598,26 @@ const char *tare__severity_word(tare__severity severity);
 const tare__metric_row *tare__metric_row_of(const tare__analysis *analysis, tare__metric metric,
                                             tare__subject_kind subject, uint64_t key);
 
+/* ---- what the rules decide, for measurements that are in no trace ------------------------------------ */
+/* What a span of a name does in a training loop: "loading", "forward", "backward"; NULL: the name does not tell. `kind`
+ * as in tare.h. */
+const char *tare__phase_of_name(const char *name, uint32_t kind);
+/* A threshold of the rules by its name in docs/FINDINGS.md: times in ns, memory in bytes, shares from 0 to 1. NaN: no
+ * such name. */
+double tare__limit_of(const char *name);
+
+/* Durations of one thing that is done repeatedly. */
+typedef struct tare__evenness {
+    double count, fastest_ns, p50_ns, p95_ns, slowest_ns;
+    double excess; /* of the total time: that of the slowest beyond the median; NaN: not known */
+} tare__evenness;
+/* Whether they differ so much that it costs time. */
+bool tare__is_uneven(const tare__evenness *of);
+
+/* Whether memory grew throughout a series of snapshots, by the minima of its quarters (thirds below 8 snapshots; needs
+ * 3): in each of them by an eighth of the threshold or more. A jump, a warm-up and a sawtooth are not growth. */
+bool tare__grows_throughout(const double *snapshots, size_t n, double threshold);
+
 /* ---- user rules: a small file, one rule per paragraph (docs/RULES.md) ------------------------------- */
 typedef struct tare__rules tare__rules;
 /* Parses text; `name` is for messages. 0; TARE_E_INPUT with name, line and the error; TARE_E_MEMORY. */

@@ -66,8 +66,8 @@ int tare_engine_check(const char *baseline, size_t baseline_bytes, const char *h
     return tare__engine_finish(status, why.text, &text, write, context, error);
 }
 
-int tare_engine_limit(const char *threshold, const char *unit, double *value, char written[TARE_ENGINE_UNIT],
-                      char error[TARE_ENGINE_ERROR])
+int tare_engine_threshold(const char *threshold, const char *unit, double *value, char written[TARE_ENGINE_UNIT],
+                          char error[TARE_ENGINE_ERROR])
 {
     tare__error why = {""};
     tare__threshold read;

@@ -144,8 +144,8 @@ TARE_ENGINE_API int tare_engine_check(const char *baseline, size_t baseline_byte
 /* Reads NAME:LIMIT for a figure in `unit` ("ns", "bytes", "/s", "": a count): its value, and the unit as written of a
  * rate, which may be "" or "/s". */
 #define TARE_ENGINE_UNIT 32
-TARE_ENGINE_API int tare_engine_limit(const char *threshold, const char *unit, double *value,
-                                      char written[TARE_ENGINE_UNIT], char error[TARE_ENGINE_ERROR]);
+TARE_ENGINE_API int tare_engine_threshold(const char *threshold, const char *unit, double *value,
+                                          char written[TARE_ENGINE_UNIT], char error[TARE_ENGINE_ERROR]);
 
 /* ---- pages --------------------------------------------------------------------------------------------- */
 /* A section of a page whose text the caller supplies; all of it is escaped. */

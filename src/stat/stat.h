@@ -163,6 +163,7 @@ typedef struct tare__change {
     double before, after; /* medians of the levels */
     double p;
 } tare__change;
+#define TARE__CHANGE_LEAST 0.02 /* magnitude of the changes that a history shows */
 #define TARE__CHANGE_MAX 4000u /* values; the cost is quadratic. Of more, only the last ones are used */
 /* Changes in order of position, at most `room`; `options` may be NULL. Returns the number written; 0 if out of
  * memory. */

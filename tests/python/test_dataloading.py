@@ -132,13 +132,19 @@ def test_loading_is_compared_with_the_step():
     assert bottlenecks(avg_loading_time=0.023, compute_time=1.0, wait_percent=2.0) == []
     found = bottlenecks(avg_loading_time=0.004, compute_time=0.002, wait_percent=66.0)
     assert len(found) == 1 and "66 % of a training step" in found[0]
+    assert bottlenecks(avg_loading_time=0.004, wait_percent=15.0) == []  # the limit of the finding loader-bound
+    assert len(bottlenecks(avg_loading_time=0.004, wait_percent=15.1)) == 1
 
 
 def test_preprocessing_and_spread_and_starts():
     assert any("Preprocessing is 75 %" in one for one in bottlenecks(avg_loading_time=0.008,
                                                                     avg_preprocessing_time=0.006))
     assert any("Uneven loading" in one for one in bottlenecks(p50=0.01, p95=0.05))
-    assert bottlenecks(p50=0.0001, p95=0.0005) == []
+    assert bottlenecks(p50=0.0001, p95=0.0005) == []  # the slowest takes less than 1 ms
+    assert any("Uneven loading" in one for one in bottlenecks(total_batches=50, min=0.008, p50=0.01, p95=0.013,
+                                                              max=0.02))
+    assert bottlenecks(total_batches=4, min=0.008, p50=0.01, p95=0.05, max=0.05) == []  # too few
+    assert bottlenecks(total_batches=50, min=0.008, p50=0.01, p95=0.012, max=0.02) == []
     settings = {"num_workers": 2, "persistent_workers": False}
     found = bottlenecks(startup_time=1.5, first_batch_time=0.5, avg_loading_time=0.001, settings=settings)
     assert len(found) == 1 and "2.00 s until the first batch" in found[0]

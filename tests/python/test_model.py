@@ -443,6 +443,11 @@ def test_advice_rests_on_what_was_measured(plain):
     assert advice_of(with_parts(plain, operators=operators))["fusion"].evidence["elementwise_share"] == 0.6
     heavy = [{"name": name, "calls": 1, "self_us": 400.0} for name in ("aten::mm", "aten::addmm", "aten::expand")]
     assert "fusion" not in advice_of(with_parts(plain, operators=heavy))
+    short = [{"name": name, "calls": 20, "self_us": 500.0} for name in ("aten::mm", "aten::addmm")]
+    assert "shorter than 30.0 µs" in advice_of(with_parts(plain, operators=short))["fusion"]
+    late = with_parts(plain, latency={"count": 100, "min": 1.0, "p50": 1.5, "p95": 2.0, "max": 4.0})
+    assert advice_of(late)["uneven-runs"].startswith("Find what makes runs slow: 5 % of them take 2.00 ms")
+    assert "uneven-runs" not in advice_of(with_parts(late, latency={**late["latency"], "p95": 1.8}))
     grows = {"growth": {"grows": True, "bytes_per_run": 1e6, "low": 9e5, "high": 1.1e6}}
     assert "growth" in advice_of(plain, memory=grows)
     activations = with_parts(plain, memory={"activation": 10 ** 9})
@@ -465,7 +470,7 @@ def test_torch_export(folder):
     profiler = tare.ModelProfiler(folder / "model.pt2")
     results = profiler.profile(**RUNS)  # with the example that is in the file
     assert results["model"]["kind"] == "torch.export file" and results["model"]["flops"] == CONV + HEAD
-    assert results["input"]["made_up"] and any("was generated" in note for note in results["notes"])
+    assert results["input"]["is_generated"] and any("was generated" in note for note in results["notes"])
     told = profiler.profile_layers(layer_names=["conv", "head"])
     assert {row["name"]: row["type"] for row in told["layers"]} == {"conv": "Conv2d", "head": "Linear"}
     rows = profiler.benchmark([{"batch_size": 4}], num_runs=2, warmup_runs=0)
@@ -483,10 +488,10 @@ def test_a_path_given_to_profile_is_run_on_the_last_input(folder):
     profiler = tare.ModelProfiler(Net())
     profiler.profile(images(3), **RUNS)
     results = profiler.profile(str(folder / "script.pt"), **RUNS)
-    assert results["input"]["batch_size"] == 3 and not results["input"]["made_up"]
+    assert results["input"]["batch_size"] == 3 and not results["input"]["is_generated"]
     assert profiler.profile(str(folder / "model.pt2"), **RUNS)["input"]["batch_size"] == 3
     fresh = tare.ModelProfiler(folder / "model.pt2")
-    assert fresh.profile(**RUNS)["input"]["made_up"]
+    assert fresh.profile(**RUNS)["input"]["is_generated"]
     with pytest.raises(TypeError, match="pass input_data"):  # one that was made up for a model is none for another
         fresh.profile(str(folder / "script.pt"), **RUNS)
 
@@ -618,7 +623,7 @@ def test_inputs_of_an_onnx_file_are_generated_by_the_engine(onnx_file):
     ((name, kind, shape, data),) = _engine.model_inputs(onnx_file, 3, 0)
     assert (name, kind, shape, len(data)) == ("x", "float32", [3, 16], 3 * 16 * 4)
     assert _engine.model_inputs(onnx_file, 3, 0)[0][3] == data != _engine.model_inputs(onnx_file, 3, 1)[0][3]
-    made = tare.ModelProfiler(onnx_file).runner.made_up(3)["x"]
+    made = tare.ModelProfiler(onnx_file).runner.generated_input(3)["x"]
     assert made.shape == (3, 16) and made.tobytes() == data
     with pytest.raises(ValueError, match="nowhere.onnx"):
         _engine.model_json("nowhere.onnx", 0, [])

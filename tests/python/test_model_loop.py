@@ -515,7 +515,8 @@ def test_what_cannot_be_compared_gets_a_sentence(profiled, tmp_path):
     for text, sentence in (("{", "byte 1"), ("[]", "must be an object"), ("{}", "no figures in it"),
                            ('{"tare_baseline": 9}', "version 9"),
                            ('{"tare_baseline": 1, "figures": [1]}', "byte 33: a figure is not an object"),
-                           ('{"tare_baseline": 1, "figures": [{"name": "x", "value": "y"}]}', "byte 56: a number")):
+                           ('{"tare_baseline": 1, "figures": [{"name": "x", "value": "y"}]}',
+                            "byte 56: expected a number")):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(ValueError, match=sentence):
             tare.load_baseline(tmp_path / "bad.json")

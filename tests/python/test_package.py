@@ -84,6 +84,13 @@ def test_the_reference_is_up_to_date():
     assert written == DOCS["page"](), "run tools/python-docs with an interpreter that has the package"
 
 
+def test_the_types_of_a_report_are_those_of_the_schema():
+    from tare import _engine
+    source = open(os.path.join(ROOT, "python", "tare", "_report.py"), encoding="utf-8").read()
+    assert source == DOCS["with_tables"](source), "run tools/python-docs with an interpreter that has the package"
+    assert tare.Report.__annotations__.keys() == {"path", *_engine.TABLES, *_engine.SINGLES}
+
+
 # ---- reports -----------------------------------------------------------------------------------------
 
 @pytest.fixture

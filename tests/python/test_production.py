@@ -135,7 +135,8 @@ def test_load_baseline_may_be_overridden():
     ('{"x": {"wall_time_s": "1"}}', "'x' has no"), ('{"x": {"wall_time_s": -1}}', "'x' has no"),
     ('{"x": {"wall_time_s": 1, "times_s": 3}}', "not a list of seconds"),
     ('{"x": {"wall_time_s": 1, "times_s": [1, "2"]}}', "not a list of seconds"),
-    ('{"tare_baseline": 2, "figures": []}', "another version"), ('{"tare_baseline": 1}', "another version"),
+    ('{"tare_baseline": 2, "figures": []}', "baseline.json: a baseline of version 2"),
+    ('{"tare_baseline": 1}', "no figures in it"),
     ('{"x": {"wall_time_s": NaN}}', "'x' has no"), ('{"x": {"wall_time_s": true}}', "'x' has no"),
 ])
 def test_bad_baselines(baseline, content, words):

@@ -71,8 +71,10 @@ def test_report(recorded):
 
 def test_pandas(recorded):
     pytest.importorskip("pandas")
-    frame = tare.open(recorded[1]).spans.to_pandas()
-    assert frame[frame.name == "forward"].calls.sum() == 40
+    report = tare.open(recorded[1])
+    frame = report.spans.to_pandas()
+    assert frame[frame.name == "forward"].calls.sum() == 40 and list(frame) == list(report.spans[0])
+    assert len(report.operators) == 0 and {"name", "calls"} <= set(report.operators.to_pandas())
 
 
 @pytest.mark.parametrize("name", _engine.TABLES + _engine.SINGLES)

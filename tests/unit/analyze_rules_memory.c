@@ -200,6 +200,22 @@ static void swapped_memory(void **state)
     world_free(w);
 }
 
+static void snapshots_that_grow(void **state)
+{
+    (void)state;
+    static const double few[] = {100, 150, 201}, jump[] = {0, 0, 0, 0, 500, 500, 500, 500},
+                        late[] = {0, 0, 0, 0, 0, 0, 0, 500}, grown[] = {0, 30, 25, 40, 60, 50, 80, 100},
+                        warm[] = {0, 200, 400, 400, 400, 400, 400, 400}, teeth[] = {0, 100, 200, 0, 100, 200, 0, 100};
+    assert_true(tare__grows_throughout(few, 3, 100));
+    assert_false(tare__grows_throughout(few, 2, 100));
+    assert_true(tare__grows_throughout(grown, 8, 100));
+    assert_false(tare__grows_throughout(grown, 8, 400)); /* an eighth of it is more than in the first quarter */
+    assert_false(tare__grows_throughout(jump, 8, 100));
+    assert_false(tare__grows_throughout(late, 8, 100));
+    assert_false(tare__grows_throughout(warm, 8, 100));
+    assert_false(tare__grows_throughout(teeth, 8, 100));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +228,7 @@ int main(void)
         cmocka_unit_test(shared_pages_are_not_counted_as_use),
         cmocka_unit_test(the_limit_unknown_sixteen_gigabytes_are_told),
         cmocka_unit_test(swapped_memory),
+        cmocka_unit_test(snapshots_that_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,6 +169,19 @@ static void forward_and_backward(void **state)
     world_free(w);
 }
 
+static void names_of_phases(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        {"Data Loading", "loading"}, {"next_batch", "loading"}, {"train/fwd", "forward"}, {"loss.backward", "backward"},
+        {"workload", NULL},          {"feedforward", NULL},     {"data", NULL},           {"", NULL}};
+    for (size_t i = 0; i < TARE__COUNT_OF(names); i++) {
+        const char *phase = tare__phase_of_name(names[i][0], TARE_KIND_SPAN);
+        assert_true(phase ? names[i][1] && strcmp(phase, names[i][1]) == 0 : !names[i][1]);
+    }
+    assert_string_equal(tare__phase_of_name("data", TARE_KIND_PHASE), "loading");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +195,7 @@ int main(void)
         cmocka_unit_test(hidden_loading_is_no_loss),
         cmocka_unit_test(little_loading_is_no_news),
         cmocka_unit_test(forward_and_backward),
+        cmocka_unit_test(names_of_phases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

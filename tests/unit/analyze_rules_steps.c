@@ -185,6 +185,25 @@ static void a_slow_first_step(void **state)
     world_free(w);
 }
 
+static void durations_that_are_uneven(void **state)
+{
+    (void)state;
+    tare__evenness of = {100, 1e6, 2e6, 2.6e6, 4e6, NAN};
+    assert_true(tare__is_uneven(&of));
+    of.p95_ns = 2.5e6;
+    assert_false(tare__is_uneven(&of));
+    of.excess = 0.02;
+    assert_true(tare__is_uneven(&of));
+    of.slowest_ns = 2e6; /* twice the fastest, and no more */
+    assert_false(tare__is_uneven(&of));
+    of.slowest_ns = NAN;
+    assert_false(tare__is_uneven(&of));
+    of = (tare__evenness){4, 1e6, 2e6, 2.6e6, 4e6, NAN};
+    assert_false(tare__is_uneven(&of));
+    of = (tare__evenness){100, 1e3, 2e3, 2.6e3, 4e3, NAN};
+    assert_false(tare__is_uneven(&of));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +216,7 @@ int main(void)
         cmocka_unit_test(partial_steps_are_not_compared),
         cmocka_unit_test(equal_steps_and_one_hiccup_in_many),
         cmocka_unit_test(a_slow_first_step),
+        cmocka_unit_test(durations_that_are_uneven),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

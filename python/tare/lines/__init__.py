@@ -120,19 +120,18 @@ class Lines(List[Line]):
 
     def _repr_html_(self) -> str:
         import html
+
+        from .._views import Cell, html_table
         parts = []
         for path, function, first_line, lines in self.functions():
-            parts.append(f"<p><b>{html.escape(function)}</b> {html.escape(path)}:{first_line}</p>"
-                         "<table><tr><th>line</th><th>hits</th><th>time</th><th>share</th>"
-                         "<th style='text-align:left'>source</th></tr>")
+            rows = []
             for line in lines:
                 share = line.time_percent if line.time_percent == line.time_percent else 0
                 bar = f"background:linear-gradient(90deg,#f6c9a8 {share:.0f}%,transparent {share:.0f}%)"
-                parts.append(f"<tr><td>{line.line_number}</td><td>{line.hits}</td><td>{unit(line.time_s, 's')}</td>"
-                             f"<td style='{bar}'>{unit(line.time_percent / 100, 'share')}</td>"
-                             f"<td style='text-align:left'><pre style='margin:0'>{html.escape(line.source)}</pre></td>"
-                             "</tr>")
-            parts.append("</table>")
+                rows.append((str(line.line_number), str(line.hits), unit(line.time_s, "s"),
+                             Cell(unit(line.time_percent / 100, "share"), style=bar), line.source))
+            parts += [f"<p><b>{html.escape(function)}</b> {html.escape(path)}:{first_line}</p>",
+                      html_table(("line", "hits", "time", "share", "source"), rows, left=(4,))]
         return "".join(parts) or "<p>none of the chosen functions ran</p>"
 
 

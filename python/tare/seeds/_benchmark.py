@@ -6,10 +6,9 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 from .. import _engine
 from .._core import Missing, Recorder, quantile
 from ..torch import _gpu_memory, _native, _state
+from ._limits import limit
 from .metric import MB
 
-GAIN = 0.03         # a smaller gain does not count
-LESS_MEMORY = 0.02
 ROUND_S = 0.005     # short runs are repeated until a round lasts this long
 FAR_SLOWER = 1.5
 
@@ -28,7 +27,8 @@ class Trial(NamedTuple):
     @property
     def decision(self) -> Dict[str, Any]:
         """By the rule of `tare check`: verdict, reason, change (a share of the first) and p."""
-        verdict, why, change, p = _engine.decide(self.first, self.second, "lower", gate=GAIN)
+        verdict, why, change, p = _engine.decide([1e9 * one for one in self.first], [1e9 * one for one in self.second],
+                                                  "lower", gate=limit("OPTIMIZED"), unit="ns")
         return {"verdict": verdict, "why": why, "change": change,
                 "p": Missing("too few rounds to be significant") if math.isnan(p) else p}
 
@@ -43,9 +43,9 @@ class Trial(NamedTuple):
                 "optimized_s": quantile(self.second, 0.5), "rounds": len(self.first), "decision": self.decision}
 
 
-def decide_exact(was: float, now: float, gate: float) -> bool:
+def takes_less_memory(was: float, now: float) -> bool:
     """Whether a figure without noise is smaller, by more than a share."""
-    return _engine.decide(was, now, "lower", gate=gate, exact=True)[0] == "better"
+    return _engine.decide(was, now, "lower", gate=limit("OPTIMIZED_MEMORY"), exact=True)[0] == "better"
 
 
 def interleaved(first: Callable[[], None], second: Callable[[], None], rounds: int,

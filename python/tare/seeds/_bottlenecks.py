@@ -1,11 +1,9 @@
 """Bottleneck rules of PerformanceMonitor and EpochPerformanceMonitor."""
 from dataclasses import dataclass
-from typing import Iterable, List, Sequence, Tuple
+from typing import Dict, Iterable, List, Tuple
 
 from .._core import unit
-
-LARGE, NOTABLE = 50.0, 20.0  # percent of the total time
-SPREAD = 2.0                 # slowest against fastest of a repeated operation
+from ._limits import limit, percent
 
 
 @dataclass(frozen=True)
@@ -34,31 +32,30 @@ class Part:
     percent: float
 
 
-# kind, limit in percent, words in the operation's name, display name, advice
-_PHASES: Sequence[Tuple[str, float, Tuple[str, ...], str, Tuple[str, ...]]] = (
-    ("loading", 30.0, ("load", "fetch", "dataset", "read_data"), "loading data",
-     ("load in parallel: DataLoader(num_workers=4)", "copy from pinned memory: DataLoader(pin_memory=True)",
-      "load ahead: DataLoader(prefetch_factor=2)")),
-    ("forward", 50.0, ("forward",), "the forward pass",
-     ("compute in half precision: torch.autocast", "a smaller model: fewer filters or layers, separable convolutions",
-      "where memory is what limits the batch: torch.utils.checkpoint")),
-    ("backward", 40.0, ("backward",), "the backward pass",
-     ("scale the loss and compute in half precision: torch.amp.GradScaler",
-      "smaller batches whose gradients are accumulated", "optimizer.zero_grad(set_to_none=True)")),
-)
+# By what the engine says that an operation of this name does: limit, display name, advice
+_PHASES: Dict[str, Tuple[str, str, Tuple[str, ...]]] = {
+    "loading": ("LOADING", "loading data", (
+        "load in parallel: DataLoader(num_workers=4)", "copy from pinned memory: DataLoader(pin_memory=True)",
+        "load ahead: DataLoader(prefetch_factor=2)")),
+    "forward": ("FORWARD", "the forward pass", (
+        "compute in half precision: torch.autocast", "a smaller model: fewer filters or layers, separable convolutions",
+        "where memory is what limits the batch: torch.utils.checkpoint")),
+    "backward": ("BACKWARD", "the backward pass", (
+        "scale the loss and compute in half precision: torch.amp.GradScaler",
+        "smaller batches whose gradients are accumulated", "optimizer.zero_grad(set_to_none=True)")),
+}
 
 
-def _phases_of(part: Part, hidden: Iterable[str]) -> Iterable[Bottleneck]:
-    name = part.operation.lower().replace(" ", "_")
-    for kind, limit, words, called, advice in _PHASES:
-        if kind in hidden or part.percent <= limit or not any(word in name for word in words):
-            continue
-        if kind == "loading" and ("model" in name or "checkpoint" in name or "state" in name):
-            continue
+def _phase_of(part: Part, hidden: Iterable[str]) -> Iterable[Bottleneck]:
+    from .. import _engine  # imported only if needed: its library reads traces
+    kind = _engine.phase_of(part.operation)
+    if kind is None or kind in hidden:
+        return
+    name, called, advice = _PHASES[kind]
+    if part.percent > percent(name):
         yield Bottleneck(part.operation, kind, "bottleneck", part.percent,
                          f"{part.operation}: {called} takes {part.percent:.1f} % of the time "
-                         f"(more than {limit:.0f} %)",
-                         advice)
+                         f"(more than {percent(name):.0f} %)", advice)
 
 
 def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck]:
@@ -67,19 +64,19 @@ def shares(parts: Iterable[Part], hidden: Iterable[str] = ()) -> List[Bottleneck
     found: List[Bottleneck] = []
     for part in sorted(parts, key=lambda part: -part.self_percent):
         share = part.self_percent
-        if share > LARGE:
+        if share > percent("OPERATION_LARGE"):
             found.append(Bottleneck(part.operation, "share", "bottleneck", share,
-                                    f"BOTTLENECK: {part.operation} ({share:.1f}%)", ("work on this first",)))
-        elif share > NOTABLE:
+                                    f"BOTTLENECK: {part.operation} ({share:.1f}%)", ("optimize this first",)))
+        elif share > percent("OPERATION_INFO"):
             found.append(Bottleneck(part.operation, "share", "consider", share,
                                     f"Consider optimizing: {part.operation} ({share:.1f}%)"))
-        found.extend(_phases_of(part, hidden))
+        found.extend(_phase_of(part, hidden))
     return found
 
 
 def variance(operation: str, least: float, most: float, count: int) -> List[Bottleneck]:
     """A repeated operation whose slowest run took more than twice as long as its fastest."""
-    if count < 2 or not least > 0 or not most / least > SPREAD:
+    if count < 2 or not least > 0 or not most / least > limit("STEP_RATIO"):
         return []
     ratio = most / least
     return [Bottleneck(operation, "variance", "consider", ratio,
@@ -87,25 +84,25 @@ def variance(operation: str, least: float, most: float, count: int) -> List[Bott
                        f"({unit(most, 's')}, {unit(least, 's')})",
                        ("inputs of different shapes: pad them, or sort batches by size",
                         "costly random augmentation: compute it beforehand",
-                        "a cold start: leave the first ones out, or warm up"))]
+                        "a cold start: exclude the first ones, or warm up"))]
 
 
 def first_batch(operation: str, first: float, others_mean: float, count: int) -> List[Bottleneck]:
     """A first batch that took more than twice as long as the others."""
-    if count < 2 or not others_mean > 0 or not first / others_mean > SPREAD:
+    if count < 2 or not others_mean > 0 or not first / others_mean > limit("FIRST_STEP_RATIO"):
         return []
     ratio = first / others_mean
     return [Bottleneck(operation, "first batch", "consider", ratio,
                        f"the first {operation} took {ratio:.1f} times the others "
                        f"({unit(first, 's')}, {unit(others_mean, 's')})",
-                       ("it pays for start-up (compilation, memory, caches): run one batch before timing",))]
+                       ("it includes startup (compilation, memory, caches): run one batch before timing",))]
 
 
-def between_batches(percent: float) -> List[Bottleneck]:
+def between_batches(share: float) -> List[Bottleneck]:
     """Time of epochs outside of batches: the loop waits for its loader there."""
-    limit, advice = _PHASES[0][1], _PHASES[0][4]
-    if not percent > limit:
+    name, _, advice = _PHASES["loading"]
+    if not share > percent(name):
         return []
-    return [Bottleneck("between batches", "loading", "bottleneck", percent,
-                       f"{percent:.1f} % of the epochs' time is in no batch (more than {limit:.0f} %): "
+    return [Bottleneck("between batches", "loading", "bottleneck", share,
+                       f"{share:.1f} % of the epochs' time is outside of batches (more than {percent(name):.0f} %): "
                        "loading data, or what follows the last batch", advice)]

@@ -1,12 +1,12 @@
 """Names side by side, and rows as text, CSV and DataFrames."""
-import csv
-import io
 from typing import Any, Dict, List, Optional, Sequence
 
 from .. import _check
 from .._core import Missing
 from .._files import write_whole
-from ._metrics import Metrics, plain, show
+from .._views import Cell, csv_text, html_table
+from ._metrics import Metrics, show
+from .metric import plain_apart
 
 
 def deliver(text: str, path: Any) -> str:
@@ -18,15 +18,13 @@ def deliver(text: str, path: Any) -> str:
 
 def csv_of(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> str:
     """The rows as CSV text: n/a for missing values, the reasons in the last column."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*columns, "missing"])
+    lines = []
     for row in rows:
         reasons: Dict[str, str] = {}
-        values = plain(row, reasons, "")
-        cells = ["n/a" if name in reasons else "" if values[name] is None else values[name] for name in columns]
-        writer.writerow([*cells, "; ".join(f"{name}: {reason}" for name, reason in reasons.items())])
-    return out.getvalue()
+        values = plain_apart(row, reasons)
+        cells = ["n/a" if name in reasons else values[name] for name in columns]
+        lines.append([*cells, "; ".join(f"{name}: {reason}" for name, reason in reasons.items())])
+    return csv_text([*columns, "missing"], lines)
 
 
 def frame_of(rows: Sequence[Dict[str, Any]], columns: Sequence[str]) -> Any:
@@ -87,9 +85,6 @@ class Comparison:
                                    for i, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in table)
 
     def _repr_html_(self) -> str:
-        from html import escape
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.COLUMNS)
-        body = "".join("<tr>" + "".join(
-            f"<td title='{escape(row[name].reason, quote=True) if isinstance(row[name], Missing) else ''}'>"
-            f"{escape(show(row[name]))}</td>" for name in self.COLUMNS) + "</tr>" for row in self.rows)
-        return f"<table><tr>{head}</tr>{body}</table>"
+        rows = [[Cell(show(row[name]), row[name].reason if isinstance(row[name], Missing) else "")
+                 for name in self.COLUMNS] for row in self.rows]
+        return html_table(self.COLUMNS, rows)

@@ -1,26 +1,11 @@
 """The metrics of a profiled block, in groups; every value may be Missing."""
 import dataclasses
-import math
 from typing import Any, Dict, List, Optional, Tuple
 
 from .._core import Missing
-
-
-def plain(value: Any, reasons: Dict[str, str], path: str) -> Any:
-    """A value for JSON: a missing value is None, its reason is put into `reasons` under its path."""
-    if dataclasses.is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Missing):
-        reasons[path] = value.reason
-        return None
-    if isinstance(value, float) and not math.isfinite(value):
-        reasons[path] = "not a number" if value != value else "infinite"
-        return None
-    if isinstance(value, dict):
-        return {key: plain(item, reasons, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item, reasons, f"{path}[{index}]") for index, item in enumerate(value)]
-    return value
+from .._views import html_table
+from ._limits import percent
+from .metric import plain_apart
 
 
 class _Group:
@@ -32,7 +17,7 @@ class _Group:
             json.dumps(profiler.get_metrics().to_dict())
         """
         reasons: Dict[str, str] = {}
-        values = plain(self, reasons, "")
+        values = plain_apart(self, reasons)
         return {**values, "missing": reasons} if reasons else values
 
     def _rows(self, prefix: str = "") -> List[Tuple[str, Any]]:
@@ -46,12 +31,8 @@ class _Group:
         return rows
 
     def _repr_html_(self) -> str:
-        from html import escape
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th><td>{escape(show(value))}</td>"
-            f"<td>{escape(value.reason) if isinstance(value, Missing) else ''}</td></tr>"
-            for name, value in self._rows())
-        return f"<table>{cells}</table>"
+        return html_table((), [(name, show(value), value.reason if isinstance(value, Missing) else "")
+                               for name, value in self._rows()], left=(0, 2))
 
 
 def show(value: Any) -> str:
@@ -192,15 +173,23 @@ class SystemStats(_Group):
     disk_io_percent: float
     disk_io_wait_percent: float
 
-    def alerts(self, cpu: float = 90.0, memory: float = 85.0, disk: float = 80.0) -> List[str]:
-        """Values over their limit, a sentence each.
+    def alerts(self, cpu: Optional[float] = None, memory: Optional[float] = None,
+               disk: Optional[float] = None) -> List[str]:
+        """Values over their limit, a sentence each. The limits are those of the findings (docs/FINDINGS.md: CPU 90 %,
+        memory 85 %, disk 80 %), or the given ones.
 
             for alert in profiler.get_current_system_stats().alerts():
                 print(alert)
         """
-        limits = (("the CPUs are", self.cpu_percent, cpu), ("memory is", self.memory_percent, memory),
-                  ("a disk is", self.disk_io_percent, disk))
-        return [f"{what} at {value:.0f} % (over {limit:g} %)" for what, value, limit in limits if value > limit]
+        limits = (("the CPUs are", self.cpu_percent, cpu, "CPU_INFO"),
+                  ("memory is", self.memory_percent, memory, "MEMORY_INFO"),
+                  ("a disk is", self.disk_io_percent, disk, "DISK_BUSY_INFO"))
+        found = []
+        for what, value, given, name in limits:
+            limit = percent(name) if given is None else given
+            if value > limit:
+                found.append(f"{what} at {value:.0f} % (over {limit:g} %)")
+        return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The two tables of PerformanceMonitor, as text and as HTML."""
-import html
 from typing import Any, Dict, List
 
+from .._views import html_table
 from .metric import Metric
 
 WIDTH = 90
@@ -49,19 +49,9 @@ def aggregate_table(aggregates: Dict[str, Any]) -> List[str]:
 
 def html_tables(metrics: List[Metric], aggregates: Dict[str, Any]) -> str:
     """Both, for a notebook."""
-    text = _html(("Operation", "Time (s)", "CPU (MB)", "GPU (MB)", "GPU Peak (MB)"),
-                 [(metric.operation, f"{metric.duration_seconds:.3f}", f"{metric.cpu_delta_mb:+.1f}",
-                   f"{metric.gpu_delta_mb:+.1f}", f"{metric.gpu_peak_mb:.1f}") for metric in metrics[-ROWS:]])
-    if aggregates:
-        text += _html(("Operation", "Count", "Total (s)", "Mean (s)", "Min (s)", "Max (s)"),
-                      [(name, str(one.count), *(f"{value:.3f}" for value in (one.total_s, one.mean_s, one.min_s,
-                                                                             one.max_s)))
-                       for name, one in aggregates.items()])
-    return text
-
-
-def _html(heads: Any, rows: Any) -> str:
-    def line(cells: Any, tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-    return ("<table><thead>" + line(heads, "th") + "</thead><tbody>" + "".join(line(row, "td") for row in rows)
-            + "</tbody></table>")
+    return html_table(("Operation", "Time (s)", "CPU (MB)", "GPU (MB)", "GPU Peak (MB)"), [
+        (metric.operation, f"{metric.duration_seconds:.3f}", f"{metric.cpu_delta_mb:+.1f}",
+         f"{metric.gpu_delta_mb:+.1f}", f"{metric.gpu_peak_mb:.1f}") for metric in metrics[-ROWS:]]) + html_table(
+        ("Operation", "Count", "Total (s)", "Mean (s)", "Min (s)", "Max (s)"), [
+            (name, str(one.count), *(f"{value:.3f}" for value in (one.total_s, one.mean_s, one.min_s, one.max_s)))
+            for name, one in aggregates.items()])

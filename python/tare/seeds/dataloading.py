@@ -15,13 +15,7 @@ from .. import _check, _core
 from .._core import Missing, Recorder, unit
 from ..config import ProfilingConfig
 from ..torch import _state
-
-SLOW_BATCH_S = 0.010        # per batch, if no step time is known for comparison
-SHARE_PERCENT = 30.0        # of a step
-PREPROCESSING_PERCENT = 50.0
-SPREAD, SPREAD_S = 2.0, 0.005  # p95 against the median, and at least this many seconds
-STARTUP_S = 0.5
-WORTH_A_WORKER_S = 0.001    # below this, passing a batch between processes costs more than it saves
+from ._limits import limit, percent, seconds, uneven
 
 _PARTS = ("transform", "target_transform", "transforms")
 KEYS = ("total_batches", "avg_loading_time", "avg_preprocessing_time", "throughput")
@@ -263,7 +257,7 @@ class DataLoadingProfiler:
             return without("rejected", f"the loader does not run with them: {error}")
         original, optimized = _core.quantile(rates[0], 0.5), _core.quantile(rates[1], 0.5)
         from .. import _engine
-        verdict, why, _, _ = _engine.decide(rates[0], rates[1], "higher", gate=0.05)
+        verdict, why, _, _ = _engine.decide(rates[0], rates[1], "higher")
         status = "kept: measured faster" if verdict == "better" else f"rejected: measured not faster ({why})"
         return {**out, "status": status, "original": original, "optimized": optimized,
                 "speedup": optimized / original, "rounds": rounds}
@@ -346,11 +340,11 @@ def _slow(stats: Mapping[str, Any]) -> Optional[str]:
     where = "" if workers is None else " in the main process" if workers == 0 else f" with {workers} workers"
     advice = "consider more workers (num_workers)" if workers else "consider using multiple workers (num_workers)"
     waited = number(stats, "wait_percent")
-    if waited > SHARE_PERCENT:
+    if waited > percent("WAITS_FOR_DATA"):
         return f"Slow data loading: {waited:.0f} % of a training step waits for its batch{where}; {advice}"
     if step > 0 or waited >= 0:
         return None  # there is a step to compare with, and it does not wait
-    if loading > SLOW_BATCH_S:
+    if loading > seconds("BATCH_LOADING"):
         return f"Slow data loading: {unit(loading, 's')} a batch{where}; {advice}"
     return None
 
@@ -359,15 +353,14 @@ def _preprocessing(stats: Mapping[str, Any]) -> Optional[str]:
     loading, part = number(stats, "avg_loading_time"), number(stats, "avg_preprocessing_time")
     if _workers_now(stats):  # work of several processes is not a share of the waiting time
         return None
-    if not (loading > WORTH_A_WORKER_S and part > loading * PREPROCESSING_PERCENT / 100):
+    if not preprocessing_is_large(loading, part):
         return None
     return (f"Preprocessing is {100 * part / loading:.0f} % of loading ({unit(part, 's')} of {unit(loading, 's')} a "
             "batch); do it once beforehand, or cheaper, or in workers")
 
 
 def _uneven(stats: Mapping[str, Any]) -> bool:
-    half, late = number(stats, "p50"), number(stats, "p95")
-    return late > SPREAD * half and late - half > SPREAD_S
+    return uneven(number(stats, "total_batches"), *(number(stats, name) for name in ("min", "p50", "p95", "max")))
 
 
 def _variance(stats: Mapping[str, Any]) -> Optional[str]:
@@ -378,10 +371,21 @@ def _variance(stats: Mapping[str, Any]) -> Optional[str]:
             "or slow storage")
 
 
-def _startup(stats: Mapping[str, Any]) -> Optional[str]:
+def preprocessing_is_large(loading_s: float, part_s: float) -> bool:
+    return loading_s > seconds("WORKER_BATCH") and part_s > loading_s * limit("PREPROCESSING")
+
+
+def restart_s(stats: Mapping[str, Any]) -> float:
+    """Seconds that starting workers takes in every epoch; 0 without workers, or if they persist."""
     settings = stats.get("settings") or {}
-    start = number(stats, "startup_time") + number(stats, "first_batch_time") - number(stats, "avg_loading_time")
-    if not settings.get("num_workers") or settings.get("persistent_workers") or not start > STARTUP_S:
+    if not settings.get("num_workers") or settings.get("persistent_workers"):
+        return 0.0
+    return number(stats, "startup_time") + number(stats, "first_batch_time") - number(stats, "avg_loading_time")
+
+
+def _startup(stats: Mapping[str, Any]) -> Optional[str]:
+    start = restart_s(stats)
+    if not start > seconds("WORKER_START"):
         return None
     return (f"Workers are started again for every epoch: {unit(start, 's')} until the first batch; "
             "persistent_workers=True keeps them")
@@ -408,7 +412,7 @@ def cpus() -> int:
 def _workers_wanted(stats: Mapping[str, Any], now: int) -> Optional[int]:
     """Number of workers that hide the loading behind the computing; None: no change."""
     loading, compute = number(stats, "avg_loading_time"), number(stats, "compute_time")
-    if not _slow(stats) or not loading > WORTH_A_WORKER_S:
+    if not _slow(stats) or not loading > seconds("WORKER_BATCH"):
         return None
     most = max(1, cpus())
     work = loading * max(1, now)  # of one process, for one batch

@@ -48,12 +48,10 @@ class FunctionProfile(Dict[str, Any]):
     """
 
     def _repr_html_(self) -> str:
-        import html
-        rows = "".join(f"<tr><td>{row['calls']}</td><td>{row['total_s']:.4f}</td><td>{row['self_s']:.4f}</td>"
-                       f"<td style='text-align:left'>{html.escape(row['function'])}</td></tr>"
-                       for row in self["functions"][:20])
-        table = (f"<table><tr><th>calls</th><th>total s</th><th>self s</th><th>function</th></tr>{rows}</table>"
-                 if rows else "")
+        from .._views import html_table
+        rows = [(str(row["calls"]), f"{row['total_s']:.4f}", f"{row['self_s']:.4f}", row["function"])
+                for row in self["functions"][:20]]
+        table = html_table(("calls", "total s", "self s", "function"), rows, left=(3,))
         traced = self["traced_time"] == self["traced_time"]
         seconds = self["traced_time"] if traced else self["execution_time"]
         return f"<p>{seconds:.4f} s{' (traced)' if traced else ''}, {self['memory_delta']:.2f} MB</p>{table}"

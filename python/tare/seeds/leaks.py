@@ -1,17 +1,15 @@
 """Detects memory leaks from snapshots."""
-from typing import List, Sequence
+from typing import Sequence
 
 from .._core import Missing
-
-_PART = 0.125  # of the threshold, the growth required in every part of the time
 
 
 def detect_memory_leak(snapshots: Sequence[float], threshold_mb: float = 100.0) -> "LeakReport":
     """Whether memory over snapshots in MB (of `get_current_memory()`) grew by more than a threshold, and grew
     throughout. Temporary memory is not growth: the minimum of each quarter of the snapshots is compared with that of
     the previous quarter (thirds below 8 snapshots; at least 3 are needed), and each has to add an eighth of the
-    threshold, the last one a quarter of the usual growth. A single jump, a warm-up that ends and a sawtooth that
-    returns to its minimum are not leaks.
+    threshold and a quarter of the average growth. A single jump, a warm-up that ends and a sawtooth that returns to its
+    minimum are not leaks: the engine decides this, by the rule of the finding `memory-growth`.
 
         report = tare.detect_memory_leak(snapshots)
         if report:
@@ -26,24 +24,10 @@ def detect_memory_leak(snapshots: Sequence[float], threshold_mb: float = 100.0) 
     if any(value != value for value in values):
         missing = Missing("a snapshot has no value")
         return LeakReport(missing, missing, threshold_mb, False)
+    from .. import _engine  # imported only if needed: its library reads traces
     steps = [after - before for before, after in zip(values, values[1:])]
     growing = 100.0 * sum(step > 0 for step in steps) / len(steps)
-    return LeakReport(values[-1] - values[0], growing, threshold_mb, _is_sustained(values, threshold_mb))
-
-
-def _floors(values: List[float]) -> List[float]:
-    """The minimum of each part of the time."""
-    parts = 4 if len(values) >= 8 else 3
-    return [min(values[part * len(values) // parts:(part + 1) * len(values) // parts]) for part in range(parts)]
-
-
-def _is_sustained(values: List[float], threshold_mb: float) -> bool:
-    if len(values) < 3:
-        return False
-    floors = _floors(values)
-    rises = [after - before for before, after in zip(floors, floors[1:])]
-    usual = sorted(rises)[:-1]  # without the largest, which may be a jump
-    return min(rises) > 0 and min(rises) >= _PART * threshold_mb and rises[-1] >= sum(usual) / len(usual) / 4
+    return LeakReport(values[-1] - values[0], growing, threshold_mb, _engine.grows(values, threshold_mb))
 
 
 class LeakReport:

@@ -1,5 +1,6 @@
 """One finished block, and the formatting of values: as JSON, and with their unit."""
 import collections
+import dataclasses
 import math
 import os
 from typing import Any, Callable, Dict, Mapping, Optional, Union
@@ -29,23 +30,36 @@ def plain(value: Any) -> Any:
 
         json.dumps(tare.plain(profiler.data_loading_profiler.profile_dataloader(loader)), allow_nan=False)
     """
+    return _walk(value, None, "")
+
+
+def plain_apart(value: Any, reasons: Dict[str, str], path: str = "") -> Any:
+    """The same, with the reasons under the paths of their values in `reasons`."""
+    return _walk(value, reasons, path)
+
+
+def _walk(value: Any, reasons: Optional[Dict[str, str]], path: str) -> Any:
+    if reasons is not None and dataclasses.is_dataclass(value):  # its own to_dict() has a place for reasons
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         out: Dict[str, Any] = {}
         for name, one in value.items():
-            if isinstance(one, float):
+            if reasons is None and isinstance(one, float):
                 put(out, str(name), one)
             else:
-                out[str(name)] = plain(one)
+                out[str(name)] = _walk(one, reasons, f"{path}.{name}" if path else str(name))
         return out
-    if callable(getattr(value, "as_dict", None)):
-        return plain(value.as_dict())
-    if callable(getattr(value, "to_dict", None)):
-        return plain(value.to_dict())
+    for method in ("as_dict", "to_dict"):
+        if callable(getattr(value, method, None)):
+            return _walk(getattr(value, method)(), reasons, path)
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
-        return [plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
+        return [_walk(one, reasons, f"{path}[{index}]") for index, one in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        if reasons is not None:
+            reasons[path] = (value.reason if isinstance(value, Missing) else
+                             "not a number" if value != value else "infinite")
+        return None
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def megabytes(value: float, form: str = ".1f") -> str:

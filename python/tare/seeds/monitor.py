@@ -8,10 +8,11 @@ from typing import Any, Dict, List, Optional, TextIO
 from .. import _check, _core
 from .._core import Missing, Recorder
 from .._files import write_whole
+from .._views import csv_text
 from ..torch import _gpu_memory
 from . import _bottlenecks, _tables, rules
 from ._bottlenecks import Bottleneck
-from .metric import COLUMNS, GB, Metric, PathLike, put
+from .metric import COLUMNS, GB, Metric, PathLike, plain
 
 _DISABLED = "monitoring is disabled"
 
@@ -176,16 +177,10 @@ class PerformanceMonitor(_core.Tracker):
 
             monitor.to_csv("performance_metrics.csv")
         """
-        import csv
-        import io
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for metric in self.get_metrics():
-            writer.writerow([getattr(metric, name) for name in COLUMNS])
+        text = csv_text(COLUMNS, [[getattr(metric, name) for name in COLUMNS] for metric in self.get_metrics()])
         if path is None:
-            return text.getvalue()
-        write_whole(path, text.getvalue())
+            return text
+        write_whole(path, text)
         return None
 
     def to_json(self, path: Optional[PathLike] = None) -> Optional[str]:
@@ -193,20 +188,15 @@ class PerformanceMonitor(_core.Tracker):
 
             json.loads(monitor.to_json())["metrics"]
         """
-        out: Dict[str, Any] = {"metrics": [metric.as_dict() for metric in self.get_metrics()], "aggregates": {}}
-        put(out, "total_time_s", self.get_total_time())
-        put(out, "cudnn_benchmark", cudnn_benchmark())
-        for name, one in self.get_aggregates().items():
-            out["aggregates"][name] = {"count": one.count, "failed": one.failed}
-            for field in ("total_s", "mean_s", "min_s", "max_s", "p50_s", "p95_s", "p99_s"):
-                put(out["aggregates"][name], field, getattr(one, field))
+        fields = ("count", "failed", "total_s", "mean_s", "min_s", "max_s", "p50_s", "p95_s", "p99_s")
+        out: Dict[str, Any] = {
+            "metrics": self.get_metrics(),
+            "aggregates": {name: {field: getattr(one, field) for field in fields}
+                           for name, one in self.get_aggregates().items()},
+            "total_time_s": self.get_total_time(), "cudnn_benchmark": cudnn_benchmark()}
         if self._sampler is not None:
-            out["summary"] = {}
-            for name, values in self.get_summary().items():
-                out["summary"][name] = {}
-                for field, value in values.items():
-                    put(out["summary"][name], field, value)
-        text = json.dumps(out, indent=2, ensure_ascii=False)
+            out["summary"] = self.get_summary()
+        text = json.dumps(plain(out), indent=2, ensure_ascii=False)
         if path is None:
             return text
         write_whole(path, text + "\n")

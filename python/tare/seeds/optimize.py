@@ -18,11 +18,11 @@ from .._core import Missing, unit
 from ..config import ProfilingConfig
 from ..torch import _state
 from . import _benchmark
+from ._limits import percent
 from .dataloading import number
 
 APPLIED = "applied, verified and measured"
 NEEDS_INPUT = "needs an input to be measured: pass example_input"
-MEMORY_PERCENT = 85.0
 EXACT, HALF = 1e-3, 5e-2  # tolerated deviation of outputs: same precision, half precision
 ROUNDS = 10  # of a measurement
 
@@ -391,7 +391,7 @@ class ModelOptimizer:
         for one in OPTIMIZATIONS:
             if getattr(self.config, one.switch):
                 model = self._try(one, model, given, batch, tolerance, only_gains)
-        if number(profile_summary or {}, "memory_percent") > MEMORY_PERCENT:
+        if number(profile_summary or {}, "memory_percent") > percent("MEMORY_INFO"):
             model = self._apply_memory_optimizations(model, batch)
         return model
 
@@ -646,4 +646,4 @@ def measure_memory(model: Any, changed: Any, batch: Any) -> Dict[str, Any]:
         if math.isnan(peak):
             raise Unfit(f"its memory cannot be measured: {getattr(peak, 'reason', 'no count')}")
     return {"original_mb": peaks[0], "optimized_mb": peaks[1],
-            "less_memory": _benchmark.decide_exact(peaks[0], peaks[1], _benchmark.LESS_MEMORY)}
+            "less_memory": _benchmark.takes_less_memory(*peaks[:2])}

@@ -11,8 +11,8 @@ from . import _parts
 from ._compare import Comparison, csv_of, deliver, frame_of
 from ._metrics import (
     CarbonMetrics, ComputeMetrics, EnergyMetrics, MemoryMetrics, Metrics, NetworkMetrics, SystemMetrics,
-    SystemReport, SystemStats, TemperatureMetrics, TimingMetrics, plain)
-from .metric import MB
+    SystemReport, SystemStats, TemperatureMetrics, TimingMetrics)
+from .metric import MB, plain_apart
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -455,7 +455,7 @@ class PerformanceProfiler:
             profiler.to_json("run.json")
         """
         reasons: Dict[str, str] = {}
-        blocks = plain(self._rows(), reasons, "blocks")
+        blocks = plain_apart(self._rows(), reasons, "blocks")
         names = {name: self.get_metrics(name).to_dict() for name in self.recorder.names()}
         text = json.dumps({"version": _FORMAT_VERSION, "own_s": self.recorder.own_s, "environment": environment(),
                            "names": names, "blocks": blocks,

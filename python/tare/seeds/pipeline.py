@@ -15,10 +15,12 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 from .. import _check
 from .._core import Missing, unit
 from .._files import write_whole
+from .._views import html_table
 from ..config import ProfilingConfig, create_profiling_config
 from ..torch import _state
 from . import dataloading, recommend
 from ._contest import Contest
+from ._limits import percent
 from ._training import Work
 from .dataloading import DataLoadingProfiler
 from .functions import profile_function
@@ -53,11 +55,9 @@ class PipelineReport(Dict[str, Any]):
     def _repr_html_(self) -> str:
         import html
         steps = self.get("training", {}).get("phases", {})
-        rows = "".join(f"<tr><td>{html.escape(name)}</td><td>{one['mean_s'] * 1e3:.2f}</td>"
-                       f"<td>{one['share_percent']:.1f}</td></tr>" for name, one in steps.items())
+        rows = [(name, f"{one['mean_s'] * 1e3:.2f}", f"{one['share_percent']:.1f}") for name, one in steps.items()]
         advice = "".join(f"<li>{html.escape(one)}</li>" for one in self.get("recommendations", ()))
-        table = f"<table><tr><th>phase</th><th>ms a step</th><th>%</th></tr>{rows}</table>" if rows else ""
-        return f"{table}<ol>{advice}</ol>"
+        return html_table(("phase", "ms a step", "%"), rows) + f"<ol>{advice}</ol>"
 
 
 class CodeProfiler:
@@ -308,16 +308,16 @@ def _bottlenecks(seen: recommend.Seen) -> List[str]:
     """The pipeline's: loading, the device or the CPU, memory."""
     found = []
     waited = figure(seen.data, "wait_percent")
-    if waited > dataloading.SHARE_PERCENT:
+    if waited > percent("WAITS_FOR_DATA"):
         found.append(f"data loading: {waited:.0f} % of a step waits for data")
     cpu, cuda = figure(seen.model, "cpu_time"), figure(seen.model, "cuda_time")
     if cuda > cpu:
         found.append(f"GPU-bound: {unit(cuda, 's')} on the GPU, {unit(cpu, 's')} on the CPU")
     elif cuda >= 0:
         found.append(f"CPU-bound: {unit(cpu, 's')} in operators on the CPU, {unit(cuda, 's')} on the GPU")
-    elif cpu > 0 and not waited > 50:
+    elif cpu > 0 and not waited > percent("OPERATION_LARGE"):  # else most of a step is waiting
         found.append("CPU-bound: the model computes on the CPU")
     memory = figure(seen.machine, "memory", "max")
-    if memory > recommend.MEMORY_PERCENT:
+    if memory > percent("MEMORY_INFO"):
         found.append(f"memory: the machine's is {memory:.0f} % full")
     return found

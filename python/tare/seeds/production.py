@@ -11,6 +11,7 @@ from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from .. import _check, _core
 from .._core import Missing, open_input
+from ._limits import percent
 from .metric import put
 from .performance import PerformanceProfiler
 
@@ -69,7 +70,8 @@ class RegressionCheck:
     def _decide(self, times: List[float]) -> None:
         """By the rule of `tare check`, if the baseline contains individual times."""
         from .. import _engine  # imported only if needed: this runs in the service
-        verdict, why, change, p = _engine.decide(self._baseline_times, times, gate=self.threshold)
+        verdict, why, change, p = _engine.decide([1e9 * one for one in self._baseline_times],
+                                                  [1e9 * one for one in times], gate=self.threshold, unit="ns")
         of = f"{len(times)} observations against {len(self._baseline_times)} of the baseline"
         if verdict == "inconclusive":
             self.significance = f"no significance: {of}, 5 and 5 would do"
@@ -84,7 +86,7 @@ class RegressionCheck:
 
 class PerformanceRegressionDetector:
     """Compares operations with a baseline: JSON of the form {"operation": {"wall_time_s": 1.5}}, or a file of
-    `tare baseline save`, whose spans are operations.
+    `tare baseline save` or a model report, whose spans and times are operations.
 
     If the baseline contains individual times (save_baseline writes them), several observations are compared by the rule
     of `tare check`: a regression is significant, and larger than the threshold. `load_baseline` and
@@ -119,6 +121,8 @@ class PerformanceRegressionDetector:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"the baseline {path} is not JSON: {error}") from None
+        if _is_document(data):
+            return _of_figures(text, path)
         return _check_baseline(data, path)
 
     @contextmanager
@@ -186,16 +190,20 @@ def _is_time(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, (int, float)) and 0 <= value <= _LARGEST
 
 
-def _of_figures(data: Mapping[str, Any], path: Any) -> Dict[str, Dict[str, Any]]:
-    """The times of a baseline that `tare baseline save` wrote, by the names of their spans."""
+def _is_document(data: Any) -> bool:
+    """Whether it is a file of Tare: these begin with a version ("tare_baseline": 1), not with an operation."""
+    return isinstance(data, dict) and any(name.startswith("tare_") and not isinstance(value, dict)
+                                          for name, value in data.items())
+
+
+def _of_figures(text: str, path: Any) -> Dict[str, Dict[str, Any]]:
+    """The times of a baseline as Tare writes it, by the names of their spans; the engine reads it."""
+    from .. import _engine  # imported only if needed: this runs in the service
     operations: Dict[str, Dict[str, Any]] = {}
-    rows = data.get("figures")
-    if data["tare_baseline"] != 1 or not isinstance(rows, list):
-        raise ValueError(f"the baseline {path} was written by another version ({data['tare_baseline']!r})")
-    for row in rows:
-        if not isinstance(row, dict) or row.get("unit") != "ns" or not _is_time(row.get("value")):
+    for row in json.loads(_engine.figures(text.encode(), f"the baseline {path}"))["figures"]:
+        if row["unit"] != "ns" or not _is_time(row["value"]):
             continue
-        name, times = str(row.get("name", "")), row.get("samples") or []
+        name, times = row["name"], row["samples"]
         operations[name[5:] if name.startswith("span:") else name] = {
             "wall_time_s": row["value"] / 1e9, "observations": len(times) or 1,
             "times_s": [one / 1e9 for one in times if _is_time(one)]}
@@ -205,8 +213,6 @@ def _of_figures(data: Mapping[str, Any], path: Any) -> Dict[str, Dict[str, Any]]
 def _check_baseline(data: Any, path: Any) -> Dict[str, Dict[str, Any]]:
     if not isinstance(data, dict):
         raise ValueError(f"the baseline {path} is not an object of operations but {type(data).__name__}")
-    if "tare_baseline" in data:
-        return _of_figures(data, path)
     version = data.get("version", BASELINE_VERSION)
     if not isinstance(version, dict):
         data = {name: value for name, value in data.items() if name != "version"}
@@ -309,9 +315,11 @@ class ProductionProfiler:
         return report
 
 
-def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_percent: float = 95,
-                                gpu_percent: float = 70, io_wait_percent: float = 20) -> List[str]:
-    """Findings in the metrics of a block, a sentence each. Missing values are skipped.
+def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_percent: Optional[float] = None,
+                                gpu_percent: Optional[float] = None,
+                                io_wait_percent: Optional[float] = None) -> List[str]:
+    """Findings in the metrics of a block, a sentence each. Missing values are skipped. The limits are those of the
+    findings (docs/FINDINGS.md: CPU over 95 %, GPU under 70 %, waiting for disks over 20 %), or the given ones.
 
         for issue in tare.diagnose_performance_issues(profiler.get_metrics()):
             print(issue)
@@ -322,6 +330,9 @@ def diagnose_performance_issues(metrics: Any, *, ram_mb: float = 16000, cpu_perc
             found = getattr(found, name, Missing("not there"))
         return found
 
+    cpu_percent = percent("CPU_WARNING") if cpu_percent is None else cpu_percent
+    gpu_percent = percent("GPU_BUSY") if gpu_percent is None else gpu_percent
+    io_wait_percent = percent("IOWAIT") if io_wait_percent is None else io_wait_percent
     issues = []
     ram, cpu = value("memory.peak_ram_mb"), value("system.cpu_percent")
     gpu, waiting = value("compute.gpu_utilization_percent"), value("system.disk_io_wait_percent")

@@ -9,14 +9,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 from .._core import Missing, unit
 from ..config import ProfilingConfig
 from . import dataloading
+from ._limits import limit, percent, seconds, uneven
 from .metric import plain
 
-MEMORY_PERCENT = 85.0
-CPU_PERCENT = 95.0
-GPU_FRACTION = 0.9
-ROOM_FRACTION = 0.5
-FORWARD_PERCENT, BACKWARD_PERCENT = 50.0, 40.0
-SPREAD = 2.0
 
 
 class Recommendation(str):
@@ -71,7 +66,7 @@ def _loading(seen: Seen) -> Iterator[Recommendation]:
     workers, free = settings.get("num_workers"), dataloading.cpus()
     now = "" if workers is None else f" (now {workers})"
     waited, loading = figure(seen.data, "wait_percent"), figure(seen.data, "avg_loading_time")
-    slow = waited > dataloading.SHARE_PERCENT or (math.isnan(waited) and loading > dataloading.SLOW_BATCH_S)
+    slow = waited > percent("WAITS_FOR_DATA") or (math.isnan(waited) and loading > seconds("BATCH_LOADING"))
     if not slow:
         return
     said = f"a batch takes {unit(loading, 's')} to load"
@@ -81,10 +76,10 @@ def _loading(seen: Seen) -> Iterator[Recommendation]:
     evidence = {"wait_percent": waited, "avg_loading_time": loading}
     if workers is not None and workers >= free:
         yield Recommendation(
-            f"Make loading itself cheaper: {said}, and there are already {workers} workers for {free} "
+            f"Make loading cheaper: {said}, and there are already {workers} workers for {free} "
             "CPUs. Preprocess once and store the result, or store samples in fewer, larger files",
             "cheaper-loading", evidence, gain)
-    elif not dataloading.number(seen.data, "avg_loading_time") <= dataloading.WORTH_A_WORKER_S:
+    elif not dataloading.number(seen.data, "avg_loading_time") <= seconds("WORKER_BATCH"):
         yield Recommendation(
             f"Increase num_workers in DataLoader{now}: {said}; "
             f"this process may use {free} CPUs", "num-workers", evidence, gain)
@@ -92,9 +87,8 @@ def _loading(seen: Seen) -> Iterator[Recommendation]:
 
 def _workers_kept(seen: Seen) -> Iterator[Recommendation]:
     settings = seen.data.get("settings") or {}
-    start = figure(seen.data, "startup_time") + figure(seen.data, "first_batch_time") - figure(seen.data,
-                                                                                           "avg_loading_time")
-    if settings.get("num_workers") and not settings.get("persistent_workers") and start > 0.1:
+    start = dataloading.restart_s(seen.data)
+    if start > seconds("WORKER_START"):
         yield Recommendation(
             f"Use persistent_workers=True: starting {settings['num_workers']} workers takes {unit(start, 's')} "
             "in every epoch", "persistent-workers", {"startup_s": start}, f"{unit(start, 's')} an epoch")
@@ -105,15 +99,15 @@ def _pinning(seen: Seen) -> Iterator[Recommendation]:
     if dataloading.cuda_there() and settings.get("pin_memory") is False:
         size = figure(seen.data, "bytes_per_batch") / 1e6
         yield Recommendation(
-            f"Use pin_memory=True: a batch of {size:.1f} MB is copied to the GPU from ordinary memory, "
-            "which the program has to wait for", "pin-memory", {"batch_mb": size})
+            f"Use pin_memory=True: a batch of {size:.1f} MB is copied to the GPU from pageable memory, "
+            "and the program waits for the copy", "pin-memory", {"batch_mb": size})
 
 
 def _preprocessing(seen: Seen) -> Iterator[Recommendation]:
     part, loading = figure(seen.data, "avg_preprocessing_time"), figure(seen.data, "avg_loading_time")
     if (seen.data.get("settings") or {}).get("num_workers"):
         return
-    if loading > dataloading.WORTH_A_WORKER_S and part > loading * dataloading.PREPROCESSING_PERCENT / 100:
+    if dataloading.preprocessing_is_large(loading, part):
         yield Recommendation(f"Optimize preprocessing: it is {100 * part / loading:.0f} % of loading "
                              f"({unit(part, 's')} a batch)", "preprocessing",
                              {"avg_preprocessing_time": part, "avg_loading_time": loading},
@@ -132,8 +126,8 @@ def _bound(seen: Seen) -> Iterator[Recommendation]:
                 f"Try torch.compile (use_compile=True) and channels_last: {said}", "compile", evidence)
     elif cuda >= 0 and cpu > cuda:
         yield Recommendation(
-            f"Give the GPU more at a time: the model is CPU-bound ({unit(cpu, 's')} in operators on the CPU, "
-            f"{unit(cuda, 's')} on the GPU). A larger batch, torch.compile, fewer small operators",
+            f"Give the GPU more work at once: the model is CPU-bound ({unit(cpu, 's')} in operators on the CPU, "
+            f"{unit(cuda, 's')} on the GPU). Try a larger batch, torch.compile or fewer small operators",
             "cpu-bound", evidence, f"at most {unit(cpu - cuda, 's')} of the profiled {unit(cpu, 's')}")
 
 
@@ -144,9 +138,9 @@ def _operator(seen: Seen) -> Iterator[Recommendation]:
     whole = figure(seen.model, column)
     for row in top[:1]:
         share = 100 * dataloading.number(row, column) / whole if whole > 0 else math.nan
-        if share > 50:
+        if share > percent("OPERATION_INFO"):
             yield Recommendation(
-                f"Look at {row.get('name')} first: it is {share:.0f} % of the time in operators",
+                f"Optimize {row.get('name')} first: it takes {share:.0f} % of the time in operators",
                 "top-operation", {"share_percent": share}, f"at most {share:.0f} % of the operators' time")
 
 
@@ -155,10 +149,11 @@ def _memory(seen: Seen) -> Iterator[Recommendation]:
     batch = figure(seen.data, "samples_per_batch")
     gpu, total = figure(seen.machine, "gpu_memory", "max"), _gpu_total_gb()
     full = gpu / total if total > 0 else math.nan
-    if not (used > MEMORY_PERCENT or most > MEMORY_PERCENT or full > GPU_FRACTION):
+    high = percent("MEMORY_INFO")
+    if not (used > high or most > high or full > limit("GPU_MEMORY")):
         return
     said = f"the machine's memory is {most:.0f} % full"
-    if full > GPU_FRACTION:
+    if full > limit("GPU_MEMORY"):
         said = f"GPU memory is {100 * full:.0f} % full"
     half = batch / 2
     example = f": batches of {half:.0f} in 2 steps train as one of {batch:.0f}" if batch >= 2 else ""
@@ -170,9 +165,9 @@ def _memory(seen: Seen) -> Iterator[Recommendation]:
 def _room(seen: Seen) -> Iterator[Recommendation]:
     gpu, total = figure(seen.machine, "gpu_memory", "max"), _gpu_total_gb()
     batch = figure(seen.data, "samples_per_batch")
-    if not (gpu > 0 and total > 0 and gpu / total < ROOM_FRACTION and batch >= 1):
+    if not (gpu > 0 and total > 0 and gpu / total < limit("GPU_ROOM") and batch >= 1):
         return
-    larger = 2 ** math.floor(math.log2(GPU_FRACTION * total / gpu))
+    larger = 2 ** math.floor(math.log2(limit("GPU_MEMORY") * total / gpu))
     if larger >= 2:
         yield Recommendation(f"Optimize batch size: {gpu:.1f} of {total:.1f} GB of the GPU are used with batches of "
                              f"{batch:.0f}; up to {larger}x of that may fit (an estimate)", "batch-size",
@@ -188,10 +183,10 @@ def _gpu_total_gb() -> float:
 
 def _processor(seen: Seen) -> Iterator[Recommendation]:
     cpu = figure(seen.machine, "cpu", "mean")
-    if cpu > CPU_PERCENT and figure(seen.model, "cuda_time") >= 0:
+    if cpu > percent("CPU_WARNING") and figure(seen.model, "cuda_time") >= 0:
         yield Recommendation(
-            f"Relieve the CPU: it is {cpu:.0f} % busy, and the GPU waits for it. More workers will not "
-            "help; cheaper preprocessing, or preprocessing on the GPU will", "cpu-full", {"cpu": cpu})
+            f"Reduce the work on the CPU: it is {cpu:.0f} % busy, and the GPU waits for it. Make preprocessing "
+            "cheaper, or move it to the GPU; more workers do not help", "cpu-full", {"cpu": cpu})
 
 
 def _phases(seen: Seen) -> Iterator[Recommendation]:
@@ -199,23 +194,23 @@ def _phases(seen: Seen) -> Iterator[Recommendation]:
         return  # host times of work on a GPU are not shares of the time
     forward = figure(seen.training, "phases", "forward", "share_percent")
     backward = figure(seen.training, "phases", "backward", "share_percent")
-    if forward > FORWARD_PERCENT:
+    if forward > percent("FORWARD"):
         yield Recommendation(
-            f"Work on the forward pass: {forward:.0f} % of a step. Half precision, a smaller model, or "
+            f"Speed up the forward pass: it takes {forward:.0f} % of a step. Try half precision, a smaller model or "
             "torch.compile", "forward", {"share_percent": forward})
-    if backward > BACKWARD_PERCENT:
+    if backward > percent("BACKWARD"):
         yield Recommendation(
-            f"Work on the backward pass: {backward:.0f} % of a step. Half precision, freezing layers "
-            "that need no training, torch.compile", "backward", {"share_percent": backward})
+            f"Speed up the backward pass: it takes {backward:.0f} % of a step. Try half precision, frozen layers or "
+            "torch.compile", "backward", {"share_percent": backward})
 
 
 def _steps(seen: Seen) -> Iterator[Recommendation]:
-    half, late = figure(seen.training, "step_time", "p50"), figure(seen.training, "step_time", "p95")
-    if late > SPREAD * half and late - half > 0.005:
+    least, half, late, most = (figure(seen.training, "step_time", name) for name in ("min", "p50", "p95", "max"))
+    if uneven(figure(seen.training, "steps"), least, half, late, most):
         yield Recommendation(
-            f"Even the steps out: one in twenty takes {unit(late, 's')} or more, half of them "
-            f"{unit(half, 's')} or less. Inputs of different shapes, random augmentation, or another "
-            "program on the machine", "uneven-steps", {"p50": half, "p95": late})
+            f"Find what makes steps slow: 5 % of them take {unit(late, 's')} or more, half of them {unit(half, 's')} "
+            "or less. Likely causes: inputs of different shapes, random augmentation, other programs on the machine",
+            "uneven-steps", {"p50": half, "p95": late})
 
 
 RULES: Sequence[Rule] = (_loading, _preprocessing, _workers_kept, _pinning, _bound, _operator, _memory, _room,

@@ -4,11 +4,10 @@ from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
 
 from .. import _check, _engine
 from .._core import Missing
+from ._limits import limit
 from .performance import PerformanceProfiler
 
 NEEDED = 6        # sizes, for an interval
-STRAIGHT = 0.9    # R squared below which a line does not fit
-FAR = 4.0         # times the largest size measured
 
 
 class Prediction(NamedTuple):
@@ -68,9 +67,10 @@ class ScalingModel:
 
     def _note(self, size: float) -> str:
         notes = ["an estimate"]
-        if self.fit < STRAIGHT:
+        if self.fit < limit("SCALING_FIT"):
             notes.append(f"the measured values are no straight line (R squared {self.fit:.2f})")
-        if size > FAR * self.sizes[-1] or size < self.sizes[0] / FAR:
+        far = limit("SCALING_FURTHEST")
+        if size > far * self.sizes[-1] or size < self.sizes[0] / far:
             notes.append(f"far from what was measured ({self.sizes[0]:g} to {self.sizes[-1]:g})")
         return "; ".join(notes)
 

@@ -11,7 +11,6 @@
 #include "tare.h"
 
 #define CHANGES_MAX 64u
-#define MAGNITUDE   0.02 /* smaller level changes are ignored */
 
 static size_t revision_length(const char *revision)
 {
@@ -74,7 +73,7 @@ int tare__kept_find_changes(tare__kept_trend *trend)
         describe(trend, &trend->groups[i], scratch);
         values[i] = trend->groups[i].value;
     }
-    const tare__change_options options = {.magnitude = MAGNITUDE};
+    const tare__change_options options = {.magnitude = TARE__CHANGE_LEAST};
     trend->n_changes = status ? 0 : tare__change_points(values, trend->n_groups, &options, found, CHANGES_MAX);
     for (size_t i = 0; i < trend->n_changes; i++)
         trend->changes[i] = (tare__kept_change){trend->groups[found[i].at].from, found[i].before, found[i].after,

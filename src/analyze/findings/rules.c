@@ -1,6 +1,9 @@
 /* rules: the built-in rules, their order, and which of them are symptoms of which. Constant; any thread.
  * A rule is one row of TARE__RULES and one function in a rules_*.c beside this file; docs/FINDINGS.md describes each.
  * Must not know how findings are shown. */
+#include <math.h>
+#include <string.h>
+
 #include "rules.h"
 
 const limit_row tare__rule_limits[LIMIT_COUNT] = {
@@ -8,6 +11,14 @@ const limit_row tare__rule_limits[LIMIT_COUNT] = {
     TARE__LIMITS(ROW)
 #undef ROW
 };
+
+double tare__limit_of(const char *name)
+{
+    for (size_t i = 0; i < LIMIT_COUNT; i++)
+        if (strcmp(tare__rule_limits[i].name, name) == 0)
+            return tare__rule_limits[i].value;
+    return NAN;
+}
 
 const rule tare__rule_table[] = {
 #define ROW(id, endangers, whole, function) {id, endangers, whole, tare__rule_##function},

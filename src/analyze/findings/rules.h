@@ -110,7 +110,32 @@
     L(STRAGGLER_LOST, 0.05)    /* of its step: time beyond that median */                                         \
     L(CHECKPOINTS, 0.05)       /* of steady state */                                                              \
     L(WORKER_RESTARTS, 0.05)   /* of steady state */                                                              \
-    L(GRAPH_GROWTH, 2)         /* times its first size */
+    L(GRAPH_GROWTH, 2)         /* times its first size */                                                         \
+    /* what the Python package measures itself: blocks, loaders, models */                                        \
+    L(OPERATION_LARGE, 0.50)   /* of the time of all blocks */                                                    \
+    L(GROWTH_PART, 0.125)      /* of a growth: in each part of the snapshots */                                   \
+    L(BATCH_LOADING, 10e6)     /* ns a batch, where no step time is known */                                      \
+    L(WORKER_BATCH, 1e6)       /* ns to load a batch: below, passing it between processes costs more */           \
+    L(WORKER_START, 0.5e9)     /* ns in every epoch */                                                            \
+    L(PREPROCESSING, 0.50)     /* of the loading */                                                               \
+    L(GPU_ROOM, 0.50)          /* of a GPU's memory: below, a larger batch may fit */                             \
+    L(OPTIMIZED, 0.03)         /* of the time: a smaller gain of an optimization is ignored */                    \
+    L(OPTIMIZED_MEMORY, 0.02)  /* of the memory */                                                                \
+    L(SCALING_FIT, 0.90)       /* R squared: below, a prediction says that the line does not fit */               \
+    L(SCALING_FURTHEST, 4)     /* times the largest or smallest size measured */                                  \
+    L(MODEL_GAIN, 1.15)        /* times as fast: a smaller gain is ignored */                                     \
+    L(MODEL_MEMORY, 0.80)      /* of the device's memory */                                                       \
+    L(MODEL_BLOCKED, 0.25)     /* of a run: neither running nor waiting for a CPU */                              \
+    L(MODEL_SMALL, 0.50)       /* of the operators' time: in operators below SMALL_OPERATOR */                    \
+    L(ELEMENTWISE, 0.20)       /* of the operators' time */                                                       \
+    L(WEIGHTS_BYTES, 16777216.0) /* bytes of weights … */                                                         \
+    L(WEIGHTS_WORK, 16)        /* … and operations for each: below, reading them is most of a run */              \
+    L(ACTIVATION_BYTES, 268435456.0)                                                                              \
+    L(ACTIVATION_RATIO, 2)     /* times the weights */                                                            \
+    L(PAGE_FAULTS, 256)        /* in a run: a megabyte that the kernel allocates again in each run */             \
+    L(PAGE_FAULT_COST, 250)    /* ns: the least that one costs (an estimate) */                                   \
+    L(PAGE_FAULT_TIME, 0.02)   /* of a run */                                                                     \
+    L(GROWTH_A_RUN, 65536.0)   /* bytes */
 
 typedef enum rule_limit {
 #define TARE__LIMIT_ID(id, value) LIMIT_##id,

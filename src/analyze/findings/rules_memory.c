@@ -45,19 +45,37 @@ static bool cut(const curve *curve, double from, double to, part *parts, size_t 
     return true;
 }
 
-/* A single allocation that is kept rises once; memory that is freed repeatedly does not raise the minimum of a part;
- * memory loaded at the start has stopped rising. */
+/* By the minima of at least three equal parts of the time: a single allocation that is kept rises once; memory that is
+ * freed repeatedly does not raise the minimum of a part; memory loaded at the start has stopped rising. `least` is the
+ * growth that counts in a part; of eight parts, two may lack it. */
+static bool rises_throughout(const part *parts, size_t n, double least)
+{
+    double average = (parts[n - 1].least - parts[0].least) / (double)(n - 1);
+    double late = parts[n - 1].least - parts[n - 3].least;
+    size_t rising = 0;
+    for (size_t i = 1; i < n; i++)
+        rising += parts[i].least - parts[i - 1].least >= fmax(0.25 * average, least);
+    return average > 0 && rising * (RISES - 1) >= (n - 1) * (RISES - 3) && late >= 0.5 * average;
+}
+
 static bool rises_all_along(const curve *curve, double from, double to)
 {
     part parts[PARTS_MAX];
-    if (!cut(curve, from, to, parts, RISES))
+    return cut(curve, from, to, parts, RISES) && rises_throughout(parts, RISES, 0);
+}
+
+bool tare__grows_throughout(const double *snapshots, size_t n, double threshold)
+{
+    part parts[4];
+    size_t n_parts = n >= 8 ? 4 : 3;
+    if (n < 3)
         return false;
-    double average = (parts[RISES - 1].least - parts[0].least) / (RISES - 1);
-    unsigned rising = 0;
-    for (size_t i = 1; i < RISES; i++)
-        rising += parts[i].least - parts[i - 1].least >= 0.25 * average;
-    double late = parts[RISES - 1].least - parts[RISES - 3].least;
-    return average > 0 && rising >= RISES - 3 && late >= 0.5 * average;
+    for (size_t i = 0; i < n_parts; i++) {
+        parts[i].least = INFINITY;
+        for (size_t at = i * n / n_parts; at < (i + 1) * n / n_parts; at++)
+            parts[i].least = fmin(parts[i].least, snapshots[at]);
+    }
+    return rises_throughout(parts, n_parts, limit(LIMIT_GROWTH_PART) * threshold);
 }
 
 static bool find_growth(const curve *curve, growth *found)

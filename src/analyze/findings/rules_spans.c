@@ -73,6 +73,13 @@ static phase phase_of(const char *name, uint32_t kind)
     return PHASES;
 }
 
+const char *tare__phase_of_name(const char *name, uint32_t kind)
+{
+    static const char *const words[PHASES + 1] = {
+        [LOADING] = "loading", [FORWARD] = "forward", [BACKWARD] = "backward"};
+    return words[phase_of(name, kind)];
+}
+
 /* ---- time of a phase ------------------------------------------------------------------------- */
 typedef struct phase_time {
     double inside_ns, outside_ns; /* of steps */

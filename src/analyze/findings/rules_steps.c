@@ -210,18 +210,28 @@ static void tell_variance(findings *out, const tare__analysis *of, const tare__s
     tare__say_figure(out, "tail", tail, TARE__SHOW_COUNT);
 }
 
+/* A single slow one in a million is ignored: what slow ones cost must be significant. */
+bool tare__is_uneven(const tare__evenness *of)
+{
+    bool costs = of->p95_ns > limit(LIMIT_STEP_TAIL) * of->p50_ns || of->excess > limit(LIMIT_STEP_EXCESS);
+    return of->count >= limit(LIMIT_FEWEST_STEPS) && of->slowest_ns > limit(LIMIT_STEP_RATIO) * of->fastest_ns &&
+           of->slowest_ns >= limit(LIMIT_STEP_SHORTEST) && costs;
+}
+
 void tare__rule_step_variance(findings *out, const tare__analysis *of)
 {
     for (size_t i = 0; of->run.clock_known && i < of->n_steps; i++) {
         const tare__step_row *row = &of->steps[i];
         slow slow = slow_ones(row);
-        if (row->count < limit(LIMIT_FEWEST_STEPS) || slow.n == 0)
+        if (slow.n == 0)
             continue;
-        double slowest = slow.steps[0].duration_ns;
-        /* A single slow step in a million is ignored: the excess must be significant. */
-        bool costs = row->each.p95_ns > limit(LIMIT_STEP_TAIL) * row->each.p50_ns ||
-                     slow.excess_ns > limit(LIMIT_STEP_EXCESS) * row->total_ns;
-        if (slowest > limit(LIMIT_STEP_RATIO) * fastest_of(row) && slowest >= limit(LIMIT_STEP_SHORTEST) && costs)
+        const tare__evenness steps = {.count = (double)row->count,
+                                       .fastest_ns = fastest_of(row),
+                                       .p50_ns = row->each.p50_ns,
+                                       .p95_ns = row->each.p95_ns,
+                                       .slowest_ns = slow.steps[0].duration_ns,
+                                       .excess = slow.excess_ns / row->total_ns};
+        if (tare__is_uneven(&steps))
             tell_variance(out, of, row, &slow);
     }
 }

@@ -244,7 +244,7 @@ def regressions(snippet):
     (snippet.folder / "baseline_profiling.json").write_text(json.dumps(told))
     done = snippet.run(**names)
     assert "Performance regressions detected" in done.out and "model.parameters" in done.out
-    assert done["current_results"]["input"]["batch_size"] == 3 and not done["current_results"]["input"]["made_up"]
+    assert done["current_results"]["input"]["batch_size"] == 3 and not done["current_results"]["input"]["is_generated"]
     for row in told["figures"]["figures"]:
         row["value"] *= 100 if row["better"] == "lower" else 1e-3 if row["better"] == "higher" else 10
         row["samples"] = []

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from ... import _check
 from ..._core import Missing
-from .._metrics import plain
+from ..metric import plain_apart
 from ..recommend import Recommendation
 from . import _figures, _generate, _gpu, _layers, _load, _measure, _memory
 from .check import (  # noqa: F401
@@ -33,7 +33,7 @@ class ProfileResults(Dict[str, Any]):
             json.dumps(results.to_dict())
         """
         reasons: Dict[str, str] = {}
-        values = plain(dict(self), reasons, "")
+        values = plain_apart(dict(self), reasons)
         values["figures"] = _figures.baseline_of(self)
         return {**values, "missing": reasons}
 
@@ -66,7 +66,7 @@ class ModelProfiler:
         self.runner = _load.load(model_path, device, precision)
         self._requested = (model_path, device, precision)
         self._input: Any = None          # as it was given
-        self._made_up = False
+        self._is_generated = False
         self.results: Optional[ProfileResults] = None  #: of the last profile()
         self.benchmarks: List[Dict[str, Any]] = []     #: of the last benchmark()
         self.layers: Optional[Dict[str, Any]] = None   #: of the last profile_layers()
@@ -78,11 +78,11 @@ class ModelProfiler:
     def _take(self, input_data: Any, runner: Any = None) -> Any:
         """The input on the model's device; the last one, or a generated one, where none is given."""
         if input_data is not None:
-            self._input, self._made_up = input_data, False
+            self._input, self._is_generated = input_data, False
         elif self._input is None:
-            self._input, self._made_up = self.runner.made_up(1), True
+            self._input, self._is_generated = self.runner.generated_input(1), True
         data = self._input
-        if self.preprocess is not None and not self._made_up:
+        if self.preprocess is not None and not self._is_generated:
             data = self.preprocess(data)
         return (runner or self.runner).take(data)
 
@@ -106,7 +106,7 @@ class ModelProfiler:
         _check.whole(num_runs, "num_runs", 1)
         _check.whole(warmup_runs, "warmup_runs", 0)
         if self._is_model(input_data):
-            kept = None if self._made_up else self._input
+            kept = None if self._is_generated else self._input
             self._open(input_data, *self._requested[1:])
             input_data = kept
         inputs = self._take(input_data)
@@ -143,7 +143,7 @@ class ModelProfiler:
             whole = self._end_to_end(runner, runs)
         if "note" in warmed:
             notes.append(warmed["note"])
-        if self._made_up:
+        if self._is_generated:
             notes.append("the input was generated from what the model tells of it: real data may cost more or less")
         cost = _costs(runner, inputs)
         notes += _other_precision(runner, cost["executed"])
@@ -164,8 +164,8 @@ class ModelProfiler:
                        "the input has no first dimension to count"),
                    "tokens": _count(units, "tokens", "the input is no text"),
                    "images": _count(units, "images", "the input is no image"),
-                   "arrays": _load.shapes_in(runner.named(inputs)), "made_up": self._made_up,
-                   "generated": dict(getattr(runner, "generated", {})) if self._made_up else {}},
+                   "arrays": _load.shapes_in(runner.named(inputs)), "is_generated": self._is_generated,
+                   "generated": dict(getattr(runner, "generated", {})) if self._is_generated else {}},
             latency=taken, end_to_end=whole, throughput=rate, memory=memory, cpu=used["cpu"], gpu=used["gpu"],
             io=used["io"], warmup=warmed, machine=where, when_ns=_figures.now_ns(),
             revision=where.pop("revision"), notes=notes)
@@ -181,7 +181,7 @@ class ModelProfiler:
         before, after, data = self.preprocess, self.postprocess, self._input
 
         def whole() -> Any:
-            given = before(data) if before is not None and not self._made_up else data
+            given = before(data) if before is not None and not self._is_generated else data
             result = runner.call(runner.take(given))()
             if on_gpu and hasattr(runner, "model"):
                 from ...torch import _state
@@ -368,7 +368,7 @@ class ModelProfiler:
         for name, value in (("benchmark", self.benchmarks or None), ("layers", self.layers),
                             ("memory_profile", self.memory), ("gpu_profile", self.gpu)):
             if value is not None:
-                whole[name] = plain(value, reasons, name)
+                whole[name] = plain_apart(value, reasons, name)
         whole["advice"] = [one.as_dict() for one in self.advise()]
         return {"tare_model_profile": 1, **whole, "missing": reasons}
 

@@ -95,7 +95,7 @@ def _input(options: Any) -> Any:
         return _from_file(options.input)
     if not options.input_shape:
         return None
-    arrays = [(name, _made_up(name or "", dims, kind)) for name, dims, kind in options.input_shape]
+    arrays = [(name, _generated(name or "", dims, kind)) for name, dims, kind in options.input_shape]
     if all(name is None for name, _ in arrays):
         return arrays[0][1] if len(arrays) == 1 else tuple(array for _, array in arrays)
     if any(name is None for name, _ in arrays):
@@ -103,7 +103,7 @@ def _input(options: Any) -> Any:
     return dict(arrays)
 
 
-def _made_up(name: str, dims: List[int], kind: str) -> Any:
+def _generated(name: str, dims: List[int], kind: str) -> Any:
     numpy = _need_numpy("--input-shape")
     if "mask" in name.lower():
         return numpy.ones(dims, kind)

@@ -24,7 +24,7 @@ class FunctionRunner(Runner):
     def take(self, data: Any) -> Any:
         return data
 
-    def made_up(self, batch: int) -> Any:
+    def generated_input(self, batch: int) -> Any:
         return None
 
     def call(self, inputs: Any) -> Any:

@@ -34,7 +34,7 @@ def profile(runner: Any, inputs: Any, patterns: Optional[Sequence[str]], runs: i
     if runner.kind == "ONNX file":
         rows, total, note = _onnx(runner, inputs, runs)
     elif runner.kind == "function":
-        raise TypeError("a function has no layers to look at")
+        raise TypeError("a function has no layers")
     elif runner.kind == "torch.export file":
         rows, total, note = _exported(runner, inputs, runs)
     elif runner.kind == "TorchScript file":
@@ -49,8 +49,8 @@ def profile(runner: Any, inputs: Any, patterns: Optional[Sequence[str]], runs: i
         row["gflops_per_second"] = row["flops"] if isinstance(row["flops"], Missing) else rate
     alone = _unwatched_ms(runner, inputs, runs)
     if total > SLOWER * alone:
-        note += (f"; watched like this a run takes {ms(total)}, alone {ms(alone)}: watching costs that, or torch "
-                 "runs whole layers at once where nobody watches their parts")
+        note += (f"; a run takes {ms(total)} with its layers measured, {ms(alone)} without: measuring them takes the "
+                 "difference, or torch runs whole layers at once when their parts are not measured")
     out: Dict[str, Any] = {"total_ms": total, "unwatched_ms": alone, "runs": runs, "note": note, "layers": rows}
     if patterns is not None:
         out["patterns"] = {one: _sum_of(one, rows, total) for one in patterns}

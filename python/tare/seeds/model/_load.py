@@ -51,7 +51,7 @@ class Runner:
         """A function without arguments that runs the model once."""
         raise NotImplementedError
 
-    def made_up(self, batch: int) -> Any:
+    def generated_input(self, batch: int) -> Any:
         """Input generated from the shapes that the model declares; TypeError if it declares none."""
         raise TypeError(f"{self.kind} does not state the shapes of its inputs: pass input_data")
 

@@ -15,7 +15,7 @@ def activation_bytes(runner: Any, inputs: Any) -> Any:
     if hasattr(runner, "activation"):
         return runner.activation(inputs)
     if not hasattr(runner, "model"):
-        return Missing(f"{runner.kind}: nobody counts single tensors")
+        return Missing(f"{runner.kind}: single tensors are not counted")
     if runner.where.type == "cuda":
         return _cuda_activation(runner, inputs)
     reported = _profiled(runner, inputs)
@@ -110,7 +110,7 @@ def _growth(shots: List[Dict[str, Any]]) -> Dict[str, Any]:
 
 def _tracked(runner: Any, inputs: Any, allocations: bool, deallocations: bool) -> Dict[str, Any]:
     if not hasattr(runner, "model"):
-        none = Missing(f"{runner.kind}: nobody reports single allocations; see growth and snapshots")
+        none = Missing(f"{runner.kind}: single allocations are not reported; see growth and snapshots")
         return {key: none for key, wanted in (("allocations", allocations), ("deallocations", deallocations),
                                               ("activation_peak_bytes", True)) if wanted}
     if runner.where.type == "cuda":

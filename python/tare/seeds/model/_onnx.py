@@ -139,7 +139,7 @@ class OnnxRunner(Runner):
                              f"not {array.ndim} {array.shape}")
         return array
 
-    def made_up(self, batch: int) -> Dict[str, Any]:
+    def generated_input(self, batch: int) -> Dict[str, Any]:
         """As `tare model` fills them: shapes and values by name, type and shape."""
         import numpy
         self.session  # a file that cannot be loaded is reported as such

@@ -1,9 +1,8 @@
 """Results of a model as text and as CSV."""
-import csv
-import io
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..._core import Missing, unit
+from ..._views import csv_text
 
 
 def ms(value: Any) -> str:
@@ -144,16 +143,9 @@ def csv_of(results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]],
         lines += _lines_of("layer", row["name"], row, [
             ("time_ms", "ms"), ("self_ms", "ms"), ("percent", "%"), ("calls", ""), ("parameters", ""), ("flops", ""),
             ("output_bytes", "bytes")])
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["section", "name", "metric", "value", "unit", "reason"])
+    out = []
     for section, name, metric, value, unit in lines:
         missing = isinstance(value, Missing) or value is None or value != value
         reason = value.reason if isinstance(value, Missing) else ""
-        writer.writerow([section, _plain(name), metric, "" if missing else value, unit, reason])
-    return out.getvalue()
-
-
-def _plain(text: str) -> str:
-    """A name that a spreadsheet would read as a formula is prefixed with an apostrophe."""
-    return "'" + text if text[:1] in ("=", "+", "-", "@") else text
+        out.append([section, name, metric, "" if missing else value, unit, reason])
+    return csv_text(["section", "name", "metric", "value", "unit", "reason"], out)

@@ -206,14 +206,14 @@ class TorchRunner(Runner):
             return tensor.to(self.where, dtype) if real else tensor.to(self.where)
         return _state.mapped(inputs, place)
 
-    def made_up(self, batch: int) -> Any:
+    def generated_input(self, batch: int) -> Any:
         import torch
         if self.example is not None:
             args, kwargs = self.example
             return dict(kwargs) if kwargs and not args else tuple(args)
         if self.config is not None and hasattr(self.model, "main_input_name"):
             return _for_hugging_face(torch, self.model, self.config, batch)
-        return super().made_up(batch)
+        return super().generated_input(batch)
 
     # ---- running ----------------------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ def parse_threshold(text: str) -> Threshold:
     if name and name not in _LIMITS:
         raise ValueError(f"the threshold {text!r}: a model has no figure {name!r}; it has {', '.join(_LIMITS)}")
     path, unit, less = _LIMITS.get(name, ((), "", True))
-    value, written = _engine.limit(text, unit)
+    value, written = _engine.threshold(text, unit)
     if unit == "/s":
         what = written.partition("/")[0] or "samples"
         return Threshold(text, name, value, f"{what}/s", (*path, f"{what}_per_second"), less)
@@ -257,7 +257,7 @@ def model_trend(history: Any, name: str = "model.latency") -> Trend:
     typical = _core.quantile(late, 0.5)
     scale = 100 / typical if typical else math.nan
     changes = [{"at": at, "before": before, "after": after, "p": p}
-               for at, before, after, p in _engine.change_points(values, 0.01, 0.02)]
+               for at, before, after, p in _engine.change_points(values)]
     return Trend(name, values, slope * scale, low * scale, high * scale, changes)
 
 
