@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "analyze/analyze.h"
 #include "base/base.h"
 
 /* Exit statuses as documented for every command; `tare run` returns the program's own status, and EXIT_OWN,
@@ -179,6 +180,7 @@ int tare__cli_usage(const char *name, const tare__error *error);
 
 /* ---- Parquet files, written by the Python package (parquet.c) ------------------------------------- */
 /* Replaces the process by an interpreter that writes them; returns only on a failure. `rules` may be NULL. */
-int tare__cli_parquet(const char *folder, const char *trace, const char *rules, tare__error *error);
+int tare__cli_parquet(const char *folder, const char *trace, const char *rules, const tare__stack_filter *filter,
+                      tare__error *error);
 
 #endif
