@@ -201,8 +201,8 @@ def test_views_that_cannot_be(recorded, tmp_path):
 
 
 def parquet_writer(bench, tmp_path):
-    """A function that calls `tare report --parquet`. The interpreter beside the command writes the files, or the first one
-    on PATH: here one that has the package and PyArrow."""
+    """A function that calls `tare report --parquet`. The interpreter beside the command writes the files, or the first
+    one on PATH: here one that has the package and PyArrow."""
     import pyarrow
     (tmp_path / "bin").mkdir()
     python = tmp_path / "bin" / "python3"

@@ -351,16 +351,20 @@ static void float32_where_a_faster_way_exists(void **state)
 static void compiled_again_and_again(void **state)
 {
     (void)state;
+    static const char *const recompiled[] = {"0/1", "0/2", "0/3", "0/4", "0/5", "0/6"};
     torch_world *t = loop_of(0, 3, 4, 0.5);
-    add_span(t->w, "torch.compile", TARE_KIND_SPAN, 2, 1, 1)->calls = 1;
+    add_fact(t, "torch.compile", 1, "0/0", NULL, 0);
+    add_span(t->w, "torch.recompile", TARE_KIND_SPAN, 2, 1.5, 1.5)->calls = 30; /* spans of the program */
     evaluate(t->w);
     must_not_find(t->w, "recompiles"); /* the first time has to be */
-    add_span(t->w, "torch.recompile", TARE_KIND_SPAN, 2, 1.5, 1.5)->calls = 7;
+    for (size_t i = 0; i < 6; i++)
+        add_fact(t, "torch.recompile", 0.2, recompiled[i], NULL, 0);
+    add_fact(t, "torch.recompile", 0.3, "1/1", NULL, 0);
     evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "recompiles");
     ABOUT(figure_of(finding, "recompiles"), 7);
     ABOUT(finding->gain, 0.15);
-    add_span(t->w, "torch.recompile backward", TARE_KIND_SPAN, 2, 0.5, 0.5)->calls = 7; /* of the same seven */
+    add_values(t, "torch.recompile.backward", 0.1, 0.15, 4); /* of the same seven */
     evaluate(t->w);
     finding = must_find(t->w, "recompiles");
     ABOUT(figure_of(finding, "recompiles"), 7);

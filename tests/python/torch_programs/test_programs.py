@@ -154,6 +154,10 @@ print(torch._dynamo.utils.counters["frames"]["ok"])
     assert int(done.out) == 4
     assert calls(done.report, "torch.compile") == 1 and calls(done.report, "torch.recompile") == 3
     assert calls(done.report, "torch.recompile backward") == 3
+    facts = {key: [row for row in done.report.facts if row.key == key] for key in ("torch.compile", "torch.recompile")}
+    assert [row.text for row in facts["torch.compile"] + facts["torch.recompile"]] == ["0/0", "0/1", "0/2", "0/3"]
+    spent = sum(row.total_ns / 1e9 for row in done.report.spans if row.name == "torch.recompile")
+    assert sum(row.value for row in facts["torch.recompile"]) == pytest.approx(spent, rel=0.05, abs=0.01)
     found = json.loads(bench.call(bench.command, "report", "--json", bench.folder / "trace.tare").out)["findings"]
     titles = [row["title"] for row in found if row["id"] == "recompiles"]
     assert titles in ([], ["torch.compile recompiled 3 times"])  # none where imports take nearly all of the run
