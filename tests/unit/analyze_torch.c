@@ -15,7 +15,8 @@
 /* A training loop: ten steps in eight of the run's ten seconds. Row 0 is the step; the phases are 1 to 4. */
 typedef struct torch_world {
     world *w;
-    tare__fact_row facts[10];
+    tare__fact_row facts[20];
+    char keys[10][64]; /* of facts about lines */
     tare__aggregate_row lines[4];
     tare__number_row numbers[2];
 } torch_world;
@@ -62,7 +63,7 @@ static void add_values(torch_world *t, const char *key, double first, double las
     row->max = fmax(first, last);
 }
 
-static void add_line(torch_world *t, const char *name, const char *file, uint32_t line, double seconds)
+static void add_own_line(torch_world *t, const char *name, const char *file, uint32_t line, double seconds)
 {
     t->lines[t->w->of.n_aggregates++] = (tare__aggregate_row){.name = name,
                                                               .file = file,
@@ -71,6 +72,16 @@ static void add_line(torch_world *t, const char *name, const char *file, uint32_
                                                               .calls = 10,
                                                               .timed = 10,
                                                               .total_ns = seconds * SECOND};
+}
+
+/* One that the package samples: "forward @ train.py:40 main". */
+static void add_line(torch_world *t, const char *name, const char *file, uint32_t line, double seconds)
+{
+    size_t length = (size_t)(strstr(name, " @ ") - name);
+    char *key = t->keys[t->w->of.n_aggregates];
+    snprintf(key, sizeof t->keys[0], "torch.line.%.*s", (int)length, name);
+    add_own_line(t, name, file, line, seconds);
+    add_fact(t, key, NAN, strrchr(name, ' ') + 1, file, line);
 }
 
 static void is_silent(torch_world *t, const char *id)
@@ -89,6 +100,7 @@ static void a_loop_that_waits_for_data(void **state)
     add_line(t, "data @ train.py:12 decode", "/code/train.py", 12, 3);
     add_line(t, "data @ train.py:30 main", "/code/train.py", 30, 1);
     add_line(t, "forward @ train.py:40 main", "/code/train.py", 40, 5);
+    add_own_line(t, "data @ mine.py:1 f", "/code/mine.py", 1, 100); /* an aggregate of the program */
     evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "loader-bound");
     assert_ptr_equal(finding, &t->w->of.findings[0]);

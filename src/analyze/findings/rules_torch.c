@@ -220,8 +220,8 @@ static void say_loading(findings *out, const tare__analysis *of, const loading *
         .within = tare__in_name, .context = "load", .time = "the time in which workers load batches"};
     const tare__hot_question waits = {.within = is_data_of_step, .time = "the time waiting for batches"};
     tare__hot hot;
-    bool load = by->workers > 0 && (tare__hot_line(of, &workers, &hot) || tare__has_line(of, "load @ "));
-    tare__say_line(out, of, load ? &workers : &waits, load ? "load @ " : "data @ ", NULL, "");
+    bool load = by->workers > 0 && (tare__hot_line(of, &workers, &hot) || tare__has_line(of, "load"));
+    tare__say_line(out, of, load ? &workers : &waits, load ? "load" : "data", NULL, "");
 }
 
 void tare__rule_loader_bound(findings *out, const tare__analysis *of)
@@ -487,7 +487,7 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
                    "time.",
         count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);
     const tare__hot_question forward = tare__of_phase("forward", "the time in forward passes");
-    tare__say_line(out, of, &forward, "forward @ ", NULL, "");
+    tare__say_line(out, of, &forward, "forward", NULL, "");
     tare__say_advice(out,
                      "Replace Python loops over parts of a tensor by operations on the whole tensor (cumsum, einsum, "
                      "torch.vmap, a larger batch); torch.compile fuses what is left.");
@@ -655,7 +655,7 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
     tare__say_evidence(
         out, "Backward passes with retain_graph=True go through more and more nodes: they include earlier steps.");
     const tare__hot_question backward = tare__of_phase("backward", "the time in backward passes");
-    tare__say_line(out, of, &backward, "backward @ ", NULL, "");
+    tare__say_line(out, of, &backward, "backward", NULL, "");
     tare__say_advice(out,
                      "Detach what is carried from step to step (hidden states, running sums of losses): state = "
                      "state.detach().");
