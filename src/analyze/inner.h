@@ -703,6 +703,7 @@ bool tare__analyze_has_ranks(const tare__analysis *of);
  * or TARE_E_MEMORY. */
 int tare__analyze_ranks(const tare__analysis *by_process, tare__analysis *of);
 int tare__analyze_metrics_table(work *work, tare__analysis *analysis);
+int tare__analyze_process_usage(work *work, tare__analysis *analysis); /* after it: columns of processes */
 int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after metrics */
 double tare__analyze_elapsed(const work *work); /* NaN: not known */
 int tare__analyze_own_table(work *work, tare__analysis *analysis);
