@@ -86,7 +86,6 @@ typedef struct tare__cli_command {
 int tare__cli_take_text(const char *option, const char *argument, const char **into, tare__error *error);
 int tare__cli_take_count(const char *option, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
                          tare__error *error);
-int tare__cli_take_width(const char *argument, unsigned *columns, tare__error *error);
 /* The one process id among the words, for the command `me`. */
 int tare__cli_read_pid(const char *me, const tare__cli_words *words, pid_t *pid, tare__error *error);
 /* One output format per invocation; *into is the earlier one or NULL. */
