@@ -46,6 +46,7 @@ PyObject *tare__py_missing(const char *reason);
 PyObject *tare__py_decorate(PyObject *self, PyObject *arguments, PyObject *named);
 /* introduce.c: records in the trace which interpreter this is, once it records. */
 void tare__py_introduce(void);
+extern unsigned tare__py_sessions; /* that this process has started so far (session.c) */
 
 /* ---- the stack of a thread's open spans (stack.c) ------------------------------------------------------ */
 /* Spans of one thread are nested in the trace. Where Python's are not (a generator is left in the middle of a

@@ -108,6 +108,8 @@ PLAIN(epoch_end, tare__py_mark_end(TARE_KIND_EPOCH, tare_epoch_end))
 PLAIN(pause_now, tare_pause())
 PLAIN(resume_now, tare_resume())
 
+unsigned tare__py_sessions;
+
 PyDoc_STRVAR(
     start_doc,
     "start(output=None, *, max_bytes=0, last_seconds=0, helper=None)\n--\n\n"
@@ -137,6 +139,7 @@ static PyObject *start(PyObject *module, PyObject *arguments, PyObject *named)
                             tare_start_error());
     if (status)
         return raise_status(status, "tare.start");
+    tare__py_sessions++;
     tare__py_introduce();
     Py_RETURN_NONE;
 }

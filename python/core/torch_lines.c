@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <frameobject.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -91,6 +92,7 @@ bool tare__torch_line_here(torch_line *line)
 
 /* ---- sites --------------------------------------------------------------------------------------------- */
 static tare_site sites[LINES_MAX];
+static unsigned told[LINES_MAX]; /* one more than the sessions before the last one that knows the line */
 static uint32_t n_sites;
 
 static bool is_site(const tare_site *site, const char *name, const torch_line *line)
@@ -119,8 +121,15 @@ static void add(const torch_line *line, const char *doing, uint64_t ticks)
 {
     tare_site *site = site_of(line, doing);
     uint64_t now = tare_aggregate_begin();
-    if (site && now > ticks)
-        tare_aggregate_end(site, now - ticks);
+    if (!site || now <= ticks)
+        return;
+    tare_aggregate_end(site, now - ticks);
+    if (told[site - sites] == tare__py_sessions + 1)
+        return;
+    char key[80];
+    snprintf(key, sizeof key, "torch.line.%s", doing); /* an aggregate of the program may have such a name, too */
+    tare__fact_tell(key, line->file, (uint32_t)line->line, NAN, line->function);
+    told[site - sites] = tare__py_sessions + 1;
 }
 
 /* ---- lines that are found to be in a step or between steps later ------------------------------------------ */

@@ -28,9 +28,11 @@ def write(reading: _engine.Reading, folder: str) -> None:
 
 
 def main(words: List[str]) -> int:
-    folder, trace, *rules = words
+    folder, trace, *options = words  # NAME=VALUE: what is given of the command's options
+    given = dict(option.split("=", 1) for option in options)
     try:
-        reading = _engine.open(trace, *rules)
+        reading = _engine.open(trace, given.get("rules"), given.get("within"), given.get("phase"), given.get("thread"),
+                               int(given.get("process", 0)), "gpu_idle" in given)
     except (OSError, ValueError) as wrong:
         print(f"tare report: {wrong}", file=sys.stderr)
         return 3

@@ -66,8 +66,8 @@ static int make_tables(work *work, tare__analysis *analysis)
         tare__analyze_process_tables, tare__analyze_own_table, tare__analyze_operators_table,
         tare__analyze_spans_table, tare__analyze_tracks_table, tare__analyze_steps_table,
         tare__analyze_values_table, tare__analyze_facts_table,
-        tare__analyze_metrics_table, tare__analyze_usage_table, tare__analyze_samples_table,
-        tare__analyze_stacks_table, tare__analyze_run_table};
+        tare__analyze_metrics_table, tare__analyze_process_usage, tare__analyze_usage_table,
+        tare__analyze_samples_table, tare__analyze_stacks_table, tare__analyze_run_table};
     int status = 0;
     tare__analyze_free_slots(&work->nodes);
     for (size_t i = 0; i < TARE__COUNT_OF(tables) && !status; i++)

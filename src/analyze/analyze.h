@@ -254,6 +254,11 @@ typedef struct tare__track_row { /* tracks by total descending, then names by to
     uint64_t children;    /* … that name a parent */
 } tare__track_row;
 
+/* What a process or a thread used, from its sampled metrics. NaN: it was not sampled, or only once. */
+typedef struct tare__used {
+    double cpu_seconds, memory_peak_bytes, threads, disk_read_bytes, disk_write_bytes;
+} tare__used;
+
 typedef struct tare__process_row { /* in order of appearance */
     uint32_t number;          /* in the file */
     int64_t pid, parent_pid;  /* 0: not known */
@@ -273,6 +278,7 @@ typedef struct tare__process_row { /* in order of appearance */
     uint64_t steps;           /* that ended */
     double steps_ns;          /* their time, … */
     double backward_ns;       /* … and the part of it in the phase backward, where ranks wait for each other */
+    tare__used used;
 } tare__process_row;
 
 typedef struct tare__thread_row { /* by process, then in order of appearance */
@@ -617,6 +623,10 @@ bool tare__is_uneven(const tare__evenness *of);
 /* Whether memory grew throughout a series of snapshots, by the minima of its quarters (thirds below 8 snapshots; needs
  * 3): in each of them by an eighth of the threshold or more. A jump, a warm-up and a sawtooth are not growth. */
 bool tare__grows_throughout(const double *snapshots, size_t n, double threshold);
+
+/* Adds a metric of the process or thread; `to` starts as tare__used_nothing. */
+extern const tare__used tare__used_nothing;
+void tare__used_add(tare__used *to, const tare__metric_row *metric);
 
 /* ---- user rules: a small file, one rule per paragraph (docs/RULES.md) ------------------------------- */
 typedef struct tare__rules tare__rules;

@@ -400,8 +400,6 @@ typedef struct by_name {
     char *rows;
     size_t row_bytes, n, room;
 } by_name;
-/* The row of a name, created and zeroed if missing. NULL: out of memory. */
-void *tare__analyze_row(by_name *table, const canons *names, uint32_t name, bool *fresh);
 
 /* ---- pairs: backward nodes and their forward operators (pairs.c) ----------------------------------- */
 typedef struct call { /* of an operator kept for pairing, or the begin of a step */
@@ -681,8 +679,6 @@ cost tare__analyze_cost(const work *work, uint32_t process);
 uint32_t tare__analyze_process_row(const work *work, uint32_t number); /* in the table of processes */
 tare__durations tare__analyze_durations(const work *work, const tare__hist *hist, uint64_t min, uint64_t max,
                                         double total, uint64_t calls);
-int tare__analyze_numbers(const work *work, tare__arena *arena, const node *of, const tare__number_row **rows,
-                          size_t *n);
 void tare__analyze_sort_numbers(tare__number_row *rows, size_t n);
 
 int tare__analyze_process_tables(work *work, tare__analysis *analysis); /* processes, threads */
@@ -703,6 +699,7 @@ bool tare__analyze_has_ranks(const tare__analysis *of);
  * or TARE_E_MEMORY. */
 int tare__analyze_ranks(const tare__analysis *by_process, tare__analysis *of);
 int tare__analyze_metrics_table(work *work, tare__analysis *analysis);
+int tare__analyze_process_usage(work *work, tare__analysis *analysis); /* after it: columns of processes */
 int tare__analyze_usage_table(work *work, tare__analysis *analysis); /* after metrics */
 double tare__analyze_elapsed(const work *work); /* NaN: not known */
 int tare__analyze_own_table(work *work, tare__analysis *analysis);

@@ -25,6 +25,9 @@ const char *tare__wait_phrase(uint32_t state, const char *inner, const char *inn
 bool tare__waits_for_thread(uint32_t state, const char *inner, const char *inner_file);
 /* Whether it is one of these functions of a Python module: "/threading.py". Before 3.11, names have no class. */
 bool tare__is_function(const char *name, const char *file, const char *module, const char *const *names, size_t n);
+/* The part of a file's path below the folder of installed packages or of the standard library: "json/decoder.py".
+ * NULL: it is in neither, like code of the program. *standard (may be NULL): it is in the standard library. */
+const char *tare__module_path(const char *file, bool *standard);
 const char *tare__frame_kind_word(uint32_t kind); /* "python", "native", "kernel", "note" */
 
 /* The leading thread is the one whose wall time is the time of the program: the main thread of the first process, or

@@ -91,7 +91,7 @@ const char *tare__source_name(const tare__analysis *of, const char *file)
     size_t n = directory ? strlen(directory) : 0;
     if (!file)
         return "?";
-    if (n > 1 && strncmp(file, directory, n) == 0 && file[n] == '/' && !strstr(file, "/site-packages/"))
+    if (n > 1 && strncmp(file, directory, n) == 0 && file[n] == '/' && !tare__module_path(file, NULL))
         return file + n + 1;
     slash = strrchr(file, '/');
     return slash ? slash + 1 : file;

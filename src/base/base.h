@@ -262,9 +262,6 @@ bool tare__trust_path(const char *path, tare__error *error);
 bool tare__trust_real(const char *path, char real[PATH_MAX], tare__error *error);
 /* On PATH, ignoring relative entries, since programs in the current directory are not trusted. */
 bool tare__find_program(const char *name, char *out, size_t room);
-/* Whether the loader would load a library of this name from the current directory, because LD_LIBRARY_PATH has an
- * empty or relative entry. */
-bool tare__in_current_folder(const char *library);
 /* What to pass to dlopen for the name of a library: the file that LD_LIBRARY_PATH leads to, if it and every
  * directory above it are absolute and owned by root or this user; without one, the name, for the loader's default
  * directories. A path is passed on unchecked. TARE_E_PERMISSION: it leads to a library of another user. */

@@ -98,7 +98,9 @@ bool tare__find_program(const char *name, char *out, size_t room)
     return false;
 }
 
-bool tare__in_current_folder(const char *library)
+/* Whether the loader would load a library of this name from the current directory, because LD_LIBRARY_PATH has an
+ * empty or relative entry. */
+static bool in_current_folder(const char *library)
 {
     char path[PATH_MAX];
     const char *list = getenv("LD_LIBRARY_PATH");
@@ -124,7 +126,7 @@ static int find_in(const char *folder, const char *name, int depth, char real[PA
                                         "xeon_phi",     "avx512_1",  "x86_64",    "aarch64",   "atomics"};
     char path[PATH_MAX], found[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && access(path, F_OK) == 0) {
-        if (folder[0] != '/' || tare__in_current_folder(name))
+        if (folder[0] != '/' || in_current_folder(name))
             return tare__fail(error, TARE_E_PERMISSION,
                               "%s in the current directory is not loaded: LD_LIBRARY_PATH has an empty or relative "
                               "entry",

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "analyze/analyze.h"
 #include "base/base.h"
 
 /* Exit statuses as documented for every command; `tare run` returns the program's own status, and EXIT_OWN,
@@ -85,7 +86,6 @@ typedef struct tare__cli_command {
 int tare__cli_take_text(const char *option, const char *argument, const char **into, tare__error *error);
 int tare__cli_take_count(const char *option, const char *argument, uint64_t least, uint64_t most, uint64_t *into,
                          tare__error *error);
-int tare__cli_take_width(const char *argument, unsigned *columns, tare__error *error);
 /* The one process id among the words, for the command `me`. */
 int tare__cli_read_pid(const char *me, const tare__cli_words *words, pid_t *pid, tare__error *error);
 /* One output format per invocation; *into is the earlier one or NULL. */
@@ -179,6 +179,7 @@ int tare__cli_usage(const char *name, const tare__error *error);
 
 /* ---- Parquet files, written by the Python package (parquet.c) ------------------------------------- */
 /* Replaces the process by an interpreter that writes them; returns only on a failure. `rules` may be NULL. */
-int tare__cli_parquet(const char *folder, const char *trace, const char *rules, tare__error *error);
+int tare__cli_parquet(const char *folder, const char *trace, const char *rules, const tare__stack_filter *filter,
+                      tare__error *error);
 
 #endif

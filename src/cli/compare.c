@@ -198,6 +198,11 @@ static int show(const compare_settings *settings, const tare__figures *base, con
         return TARE__EXIT_FAILED;
     }
     input->comparison = comparison;
+    if (input->base && input->head && tare__compare_functions(comparison, input->base, input->head)) {
+        tare__comparison_free(comparison);
+        tare__no_memory(error);
+        return TARE__EXIT_FAILED;
+    }
     int exit_status = tare__compare_write(input, settings->format, settings->output, &settings->show, error);
     tare__comparison_free(comparison);
     return exit_status;
@@ -211,8 +216,8 @@ static void name_side(const names *side, char *out, size_t room)
         snprintf(out, room, "%.180s and %zu more", side->rows[0], side->n - 1);
 }
 
-/* Tables of a single run on each side, for the page's call tree. A side of several runs, of figures or from a pipe has
- * none. */
+/* Tables of a single run on each side, for functions and the page's call tree. A side of several runs, of figures or
+ * from a pipe has none. */
 static void load_stacks(const compare_settings *settings, tare__analysis *runs[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -240,7 +245,7 @@ static int compare_files(const compare_settings *settings, tare__error *error)
     }
     tare__emit_comparison input = {.base_name = labels[0], .head_name = labels[1]};
     tare__analysis *runs[2] = {NULL, NULL};
-    if (!status && settings->format && strcmp(settings->format, "html") == 0) {
+    if (!status) {
         load_stacks(settings, runs);
         input.base = runs[0];
         input.head = runs[1];

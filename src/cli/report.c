@@ -14,8 +14,7 @@
 #include "tare.h"
 #include "views.h"
 
-#define ME      "tare report"
-#define PARQUET "parquet"
+#define ME "tare report"
 
 enum {
     REPORT_CSV, REPORT_PARQUET, REPORT_TENSORBOARD, REPORT_BY, REPORT_PHASE, REPORT_PROCESS,
@@ -120,7 +119,7 @@ static int take_report_option(void *context, int key, const char *argument, tare
     report_settings *settings = context;
     switch (key) {
     case REPORT_CSV: return take_placed(settings, TARE__VIEW_CSV, argument, error);
-    case REPORT_PARQUET: return take_placed(settings, PARQUET, argument, error);
+    case REPORT_PARQUET: return take_placed(settings, TARE__VIEW_PARQUET, argument, error);
     case REPORT_TENSORBOARD: return take_placed(settings, TARE__VIEW_TENSORBOARD, argument, error);
     case REPORT_BY: return take_by(settings, argument, error);
     case REPORT_PHASE: return take_phase(settings, argument, error);
@@ -232,8 +231,8 @@ static int report_main(int argc, char **argv)
         free(settings.default_output);
         return tare__cli_usage(ME, &error);
     }
-    if (settings.format && strcmp(settings.format, PARQUET) == 0) {
-        tare__cli_parquet(settings.place, path, settings.rules_file, &error);
+    if (settings.format && strcmp(settings.format, TARE__VIEW_PARQUET) == 0) {
+        tare__cli_parquet(settings.place, path, settings.rules_file, &settings.stacks, &error);
         tare__cli_say(ME, "%s", error.text);
         return TARE__EXIT_FAILED;
     }

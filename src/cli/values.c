@@ -32,6 +32,15 @@ int tare__cli_take_count(const char *option, const char *argument, uint64_t leas
     return 0;
 }
 
+static int take_width(const char *argument, unsigned *columns, tare__error *error)
+{
+    uint64_t width;
+    int status = tare__cli_take_count("width", argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX, &width, error);
+    if (!status)
+        *columns = (unsigned)width;
+    return status;
+}
+
 int tare__cli_take(const tare__cli_command *command, const tare__cli_option *option, void *settings,
                    const char *argument, tare__error *error)
 {
@@ -42,7 +51,7 @@ int tare__cli_take(const tare__cli_command *command, const tare__cli_option *opt
     case TARE__CLI_KIND_SWITCH: *(bool *)at = true; return 0;
     case TARE__CLI_KIND_TEXT: return tare__cli_take_text(option->name, argument, at, error);
     case TARE__CLI_KIND_FORMAT: return tare__cli_take_format(option->name, at, error);
-    case TARE__CLI_KIND_WIDTH: return tare__cli_take_width(argument, at, error);
+    case TARE__CLI_KIND_WIDTH: return take_width(argument, at, error);
     case TARE__CLI_KIND_BYTES: return tare__parse_bytes(argument, what, at, error);
     case TARE__CLI_KIND_TIME: return tare__parse_duration(argument, what, at, error);
     case TARE__CLI_KIND_COUNT:
@@ -64,15 +73,6 @@ int tare__cli_one_word(const tare__cli_words *words, const char *what, const cha
         return tare__fail(error, TARE_E_USAGE, "only one %s is allowed; unexpected argument '%.64s'", what,
                           words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
     return 0;
-}
-
-int tare__cli_take_width(const char *argument, unsigned *columns, tare__error *error)
-{
-    uint64_t width;
-    int status = tare__cli_take_count("width", argument, TARE__EMIT_WIDTH_MIN, TARE__EMIT_WIDTH_MAX, &width, error);
-    if (!status)
-        *columns = (unsigned)width;
-    return status;
 }
 
 int tare__cli_take_format(const char *format, const char **into, tare__error *error)

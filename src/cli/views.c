@@ -211,7 +211,7 @@ bool tare__view_needs_tables(const char *format)
 {
     const tare__emitter *emitter = tare__emit_find(format);
     if (!emitter)
-        return strcmp(format, TARE__VIEW_CSV) == 0;
+        return strcmp(format, TARE__VIEW_TENSORBOARD) != 0;
     return emitter->needs & TARE__EMIT_TABLES;
 }
 

@@ -10,6 +10,7 @@
 
 /* The formats that consist of a folder of files. */
 #define TARE__VIEW_CSV "csv"
+#define TARE__VIEW_PARQUET "parquet" /* by the Python package: tare__cli_parquet */
 #define TARE__VIEW_TENSORBOARD "tensorboard"
 
 /* Chooses color and width for what `fd` refers to; a width that is set is kept. */

@@ -113,7 +113,6 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
             tare__folder_named(&collector.folder);
         attend(&at);
         result->launched = true;
-        result->still_running = !at.ended;
         result->elapsed_ns = tare__monotonic_ns() - at.since_ns;
         collector.oom_killed = at.ended && tare__sampling_oom(&collector, false);
         tare__collector_finish(&collector, -1, 0, 0);

@@ -69,7 +69,6 @@ typedef struct tare__run_result {
                                               * kernel */
     uint64_t child_peak_bytes; /* largest resident set of one of these; 0: unknown */
     bool oom_killed;         /* the kernel killed a process of the run: out of memory */
-    bool still_running;      /* attach: it was left running */
     int trace_fd;           /* the open trace, to be closed by the caller; 0: none */
     mode_t trace_mode;
     bool lost;              /* the trace has no name any more: only trace_fd refers to it */

@@ -314,9 +314,6 @@ uint32_t tare__file_name_of(tare__collector *collector, tare__source *source, ui
 uint32_t tare__file_name_add(tare__collector *collector, uint32_t kind, uint32_t line, const char *text,
                              size_t text_bytes, const char *file, size_t file_bytes);
 void tare__flush_names(tare__collector *collector, tare__text *out);
-/* environment.c */
-/* "4f2a9c1b2d3e on main" for the Git repository that contains `folder`; false: none. */
-bool tare__git_revision(const char *folder, char *out, size_t room);
 /* samples.c */
 void tare__sampling_open(tare__collector *collector, pid_t target, const tare__record_options *options);
 uint64_t tare__sampling_interval_ns(uint64_t asked_ns); /* 0: no samples */

@@ -53,33 +53,6 @@ static void system_name(char *out, size_t room)
     snprintf(out, room, "%.*s", (int)(length - 2 * quoted), value + quoted);
 }
 
-void tare__tell_environment(tare__text *fields)
-{
-    char words[512];
-    struct utsname machine;
-    if (uname(&machine) == 0) {
-        tare__field_string(fields, TARE__FIELD_HOST, machine.nodename);
-        snprintf(words, sizeof words, "%s %s", machine.sysname, machine.release);
-        tare__field_string(fields, TARE__FIELD_KERNEL, words);
-    }
-    system_name(words, sizeof words);
-    if (words[0])
-        tare__field_string(fields, TARE__FIELD_SYSTEM, words);
-    tare__field_number(fields, TARE__FIELD_CPUS, (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-    cpu_model(words, sizeof words);
-    if (words[0])
-        tare__field_string(fields, TARE__FIELD_CPU_MODEL, words);
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    if (pages > 0 && page > 0)
-        tare__field_number(fields, TARE__FIELD_MEMORY, (uint64_t)pages * (uint64_t)page);
-    char directory[PATH_MAX];
-    if (!getcwd(directory, sizeof directory))
-        return;
-    tare__field_string(fields, TARE__FIELD_DIRECTORY, directory);
-    if (tare__git_revision(directory, words, sizeof words))
-        tare__field_string(fields, TARE__FIELD_REVISION, words);
-}
-
 /* ---- Git: gitrepository-layout(5) -------------------------------------------------------------------------- */
 
 static bool read_word(const char *folder, const char *file, char *out, size_t room)
@@ -145,7 +118,8 @@ static bool packed_revision(const char *shared, const char *ref, char out[80])
     return found;
 }
 
-bool tare__git_revision(const char *folder, char *out, size_t room)
+/* "4f2a9c1b2d3e on main" for the Git repository that contains `folder`; false: none. */
+static bool git_revision(const char *folder, char *out, size_t room)
 {
     char git[PATH_MAX], shared[PATH_MAX], word[512], head[512], revision[80];
     if (!git_folder(folder, git) || !read_word(git, "HEAD", head, sizeof head))
@@ -167,4 +141,32 @@ bool tare__git_revision(const char *folder, char *out, size_t room)
     snprintf(out, room, "%.*s on %s", REVISION_SHOWN, revision,
              strncmp(ref, "refs/heads/", 11) == 0 ? ref + 11 : ref);
     return true;
+}
+
+/* ---- all ---------------------------------------------------------------------------------------------------- */
+void tare__tell_environment(tare__text *fields)
+{
+    char words[512];
+    struct utsname machine;
+    if (uname(&machine) == 0) {
+        tare__field_string(fields, TARE__FIELD_HOST, machine.nodename);
+        snprintf(words, sizeof words, "%s %s", machine.sysname, machine.release);
+        tare__field_string(fields, TARE__FIELD_KERNEL, words);
+    }
+    system_name(words, sizeof words);
+    if (words[0])
+        tare__field_string(fields, TARE__FIELD_SYSTEM, words);
+    tare__field_number(fields, TARE__FIELD_CPUS, (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    cpu_model(words, sizeof words);
+    if (words[0])
+        tare__field_string(fields, TARE__FIELD_CPU_MODEL, words);
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0)
+        tare__field_number(fields, TARE__FIELD_MEMORY, (uint64_t)pages * (uint64_t)page);
+    char directory[PATH_MAX];
+    if (!getcwd(directory, sizeof directory))
+        return;
+    tare__field_string(fields, TARE__FIELD_DIRECTORY, directory);
+    if (git_revision(directory, words, sizeof words))
+        tare__field_string(fields, TARE__FIELD_REVISION, words);
 }

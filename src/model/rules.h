@@ -68,8 +68,6 @@ bool tare__attribute_is(const tare__step *step, const char *name, const char *te
 /* Integers from an attribute (older operators) or else from an input. UNKNOWN: neither, or unknown; *there tells
  * which. */
 int tare__numbers(const tare__step *step, const char *attribute, size_t at, int64_t *values, int room, bool *there);
-/* Axes as a set of bits; false: not known. */
-bool tare__axes_of(tare__step *step, size_t at, int rank, bool *there, uint64_t *set);
 /* The axes that a reduction removes. */
 bool tare__reduced_axes(tare__step *step, int rank, uint64_t *set);
 /* An axis made positive; UNKNOWN: out of range. */

@@ -85,7 +85,8 @@ static void shape_flatten(tare__step *step)
                               tare__product_of(step, x->rank - (int)axis, x->dims + axis)});
 }
 
-bool tare__axes_of(tare__step *step, size_t at, int rank, bool *there, uint64_t *set)
+/* Axes as a set of bits; false: not known. */
+static bool axes_of(tare__step *step, size_t at, int rank, bool *there, uint64_t *set)
 {
     int64_t axes[RANK_MAX];
     int n = tare__numbers(step, "axes", at, axes, RANK_MAX, there);
@@ -108,7 +109,7 @@ static void shape_squeeze(tare__step *step)
     uint64_t axes;
     bool there;
     int rank = 0;
-    if (!is_ranked(x) || !tare__axes_of(step, 1, x->rank, &there, &axes)) {
+    if (!is_ranked(x) || !axes_of(step, 1, x->rank, &there, &axes)) {
         view(step, UNKNOWN, NULL);
         return;
     }
@@ -449,7 +450,7 @@ static void shape_suppression(tare__step *step)
 /* ---- counted together ---------------------------------------------------------------------------------------- */
 bool tare__reduced_axes(tare__step *step, int rank, uint64_t *set)
 {
-    bool there, known = tare__axes_of(step, 1, rank, &there, set);
+    bool there, known = axes_of(step, 1, rank, &there, set);
     if (*set == 0 && !tare__attribute_int(step, "noop_with_empty_axes", 0))
         *set = UINT64_MAX;
     return known;

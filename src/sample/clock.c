@@ -209,7 +209,6 @@ static void doctor_clock(const char *root, tare__sample_check_sink *sink, void *
 
 const tare__sampler tare__part_clock = {
     .name = "clock",
-    .what = "CPU clock, thermal throttling",
     .every = 10,
     .state_bytes = sizeof(clock_part),
     .open = open_clock,

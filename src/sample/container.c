@@ -430,7 +430,6 @@ static void doctor_container(const char *root, tare__sample_check_sink *sink, vo
 
 const tare__sampler tare__sampler_container = {
     .name = "container",
-    .what = "limits, usage and throttling of the job's control group",
     .every = 1,
     .state_bytes = sizeof(container),
     .open = open_container,

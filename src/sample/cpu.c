@@ -186,7 +186,6 @@ static void doctor_cpu(const char *root, tare__sample_check_sink *sink, void *co
 
 const tare__sampler tare__part_cpu = {
     .name = "cpu",
-    .what = "CPU times and load",
     .every = 1,
     .state_bytes = sizeof(cpu_part),
     .open = open_cpu,

@@ -110,7 +110,6 @@ static void doctor_disk(const char *root, tare__sample_check_sink *sink, void *c
 
 const tare__sampler tare__part_disk = {
     .name = "disk",
-    .what = "bytes, requests and queues of disks",
     .every = 1,
     .state_bytes = sizeof(disk_part),
     .open = open_disk,

@@ -128,7 +128,6 @@ static void doctor_memory(const char *root, tare__sample_check_sink *sink, void 
 
 const tare__sampler tare__part_memory = {
     .name = "memory",
-    .what = "memory and swap",
     .every = 1,
     .state_bytes = sizeof(memory_part),
     .open = open_memory,

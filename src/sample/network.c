@@ -102,7 +102,6 @@ static void doctor_network(const char *root, tare__sample_check_sink *sink, void
 
 const tare__sampler tare__part_network = {
     .name = "network",
-    .what = "bytes through network interfaces",
     .every = 1,
     .state_bytes = sizeof(network_part),
     .open = open_network,

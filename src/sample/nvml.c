@@ -496,7 +496,6 @@ static void nvml_close(void *context)
 
 const tare__sampler tare__sampler_nvml = {
     .name = "nvml",
-    .what = "NVIDIA GPUs",
     .every = 1,
     .state_bytes = sizeof(nvml_state),
     .open = nvml_open,

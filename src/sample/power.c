@@ -28,7 +28,6 @@ static void doctor_power(const char *root, tare__sample_check_sink *sink, void *
 
 const tare__sampler tare__sampler_power = {
     .name = "power",
-    .what = "temperatures, power, energy, clocks of the CPUs",
     .every = 10,
     .state_bytes = sizeof(tare__parts),
     .open = open_power,

@@ -125,7 +125,6 @@ static void doctor_pressure(const char *root, tare__sample_check_sink *sink, voi
 
 const tare__sampler tare__part_pressure = {
     .name = "pressure",
-    .what = "time lost waiting for CPU, memory and disks",
     .every = 1,
     .state_bytes = sizeof(tare__pressure),
     .open = open_pressure,

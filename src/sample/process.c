@@ -435,7 +435,6 @@ static void close_process(void *context)
 
 const tare__sampler tare__sampler_process = {
     .name = "process",
-    .what = "CPU, memory, I/O of the program's processes and threads",
     .every = 1,
     .state_bytes = sizeof(process_state),
     .open = open_process,

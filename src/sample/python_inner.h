@@ -172,7 +172,6 @@ typedef struct tare__python_state { /* a PyThreadState */
     uint32_t n_inner;
     bool scattered;                /* some of them are not in the data stack */
     tare__python_regions again;    /* the ranges that have them */
-    uint32_t at_again;
     tare__python_frame *shown;
     uint32_t n_shown;
     uint16_t *evaluation;          /* of each in `raw`, up to TARE__PYTHON_INNERMOST; NULL: not wanted */
@@ -317,7 +316,6 @@ void tare__python_state_free(tare__python_state *state);
 void tare__python_state_evaluations(tare__python *python, tare__python_state *state);
 /* Reads the list of thread states anew. False: no memory, or it could not be read. */
 bool tare__python_list(tare__python *python);
-pid_t tare__python_tid(tare__python *python, const tare__python_state *state);
 int tare__python_find(tare__python *python, tare__error *error); /* symbols, layout, version, object; as open */
 /* The process id in its own namespace. */
 void tare__python_namespace(tare__python *python);

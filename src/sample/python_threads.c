@@ -129,7 +129,7 @@ static void find_tid_offset(tare__python *python)
         }
 }
 
-pid_t tare__python_tid(tare__python *python, const tare__python_state *state)
+static pid_t tid_of(tare__python *python, const tare__python_state *state)
 {
     int32_t tid;
     if (python->layout.state_native != TARE__PYTHON_NO)
@@ -237,7 +237,7 @@ bool tare__python_list(tare__python *python)
     python->n_states = n;
     for (size_t i = 0; i < n; i++)
         if (!python->states[i]->tid)
-            python->states[i]->tid = tare__python_tid(python, python->states[i]);
+            python->states[i]->tid = tid_of(python, python->states[i]);
     return true;
 }
 

@@ -25,7 +25,6 @@ static bool plan_copies(tare__python *python, tare__python_state *state)
         fits = tare__python_add(&addresses, state->inner[i].address);
     fits = fits && tare__python_merge(&addresses, python->layout.frame_bytes, &state->again);
     free(addresses.at);
-    state->at_again = (uint32_t)python->planned_bytes;
     for (unsigned copy = 0; copy < COPIES && fits; copy++)
         for (size_t i = 0; i < state->again.n && fits; i++) {
             tare__python_region *region = &state->again.at[i];

@@ -92,7 +92,6 @@ static void doctor_rapl(const char *root, tare__sample_check_sink *sink, void *c
 
 const tare__sampler tare__part_rapl = {
     .name = "rapl",
-    .what = "energy of CPU packages and memory",
     .every = 10,
     .state_bytes = sizeof(rapl_part),
     .open = open_rapl,

@@ -109,7 +109,6 @@ void tare__symbols_doctor(const char *root, tare__sample_check_sink *sink, void 
  * For this module only. */
 typedef struct tare__sampler {
     const char *name; /* also for --disable */
-    const char *what; /* short description, for doctor and help */
     unsigned every;   /* in ticks of the set: 1, or 10 for slowly changing values */
     size_t state_bytes; /* of its state, zeroed; passed to the functions below */
     void (*open)(tare__sample_set *set, void *state);

@@ -242,7 +242,6 @@ static void doctor_sensor(const char *root, tare__sample_check_sink *sink, void 
 
 const tare__sampler tare__part_sensor = {
     .name = "sensor",
-    .what = "temperatures and power",
     .every = 10,
     .state_bytes = sizeof(sensor_part),
     .open = open_sensor,

@@ -240,7 +240,7 @@ static void forget_ended_threads(const tare__stack_sampler *sampler, sampled_pro
 
 /* ---- stacks ------------------------------------------------------------------------------------------------ */
 
-uint32_t tare__sampler_function(tare__stack_sampler *sampler, sampled_process *process, uint32_t code)
+static uint32_t function_of(tare__stack_sampler *sampler, sampled_process *process, uint32_t code)
 {
     size_t before = process->function_room;
     if (!tare__array_fit(&process->functions, &process->function_room, (size_t)code + 1, sizeof(uint32_t)))
@@ -258,7 +258,7 @@ uint32_t tare__sampler_function(tare__stack_sampler *sampler, sampled_process *p
     return process->functions[code] = tare__stacks_function(sampler->stacks, &function);
 }
 
-uint32_t tare__sampler_note(tare__stack_sampler *sampler, uint32_t stack, uint32_t *number, const char *text)
+static uint32_t push_note(tare__stack_sampler *sampler, uint32_t stack, uint32_t *number, const char *text)
 {
     if (!*number) {
         tare__stack_function note = {.kind = TARE__FRAME_NOTE, .name = text, .file = "",
@@ -273,14 +273,14 @@ uint32_t tare__sampler_push(tare__stack_sampler *sampler, sampled_process *proce
                             const tare__python_thread *read, uint32_t frame, int32_t line)
 {
     const tare__python_frame *from = &read->frames[frame];
-    uint32_t function = tare__sampler_function(sampler, process, from->code);
+    uint32_t function = function_of(sampler, process, from->code);
     line = line ? line : from->line;
     return function ? tare__stacks_push(sampler->stacks, stack, function, line > 0 ? (uint64_t)line : 0) : 0;
 }
 
 uint32_t tare__sampler_collecting(tare__stack_sampler *sampler, uint32_t stack)
 {
-    return tare__sampler_note(sampler, stack, &sampler->collecting, "garbage collection");
+    return push_note(sampler, stack, &sampler->collecting, "garbage collection");
 }
 
 uint32_t tare__sampler_python_stack(tare__stack_sampler *sampler, sampled_process *process,
@@ -293,7 +293,7 @@ uint32_t tare__sampler_python_stack(tare__stack_sampler *sampler, sampled_proces
             break; /* counted as refused: what it called would seem to have no caller */
         stack = pushed;
         if (read->cut && i - 1 == TARE__PYTHON_DEPTH_MAX / 4 * 3)
-            stack = tare__sampler_note(sampler, stack, &sampler->left_out, "(frames omitted)");
+            stack = push_note(sampler, stack, &sampler->left_out, "(frames omitted)");
     }
     if (read->in_gc)
         stack = tare__sampler_collecting(sampler, stack);

@@ -69,13 +69,11 @@ bool tare__sampler_open(tare__stack_sampler *sampler, sampled_process *process, 
 /* The thread with this id, or with this identity where the id is 0. NULL: no memory. */
 sampled_thread *tare__sampler_thread(tare__stack_sampler *sampler, sampled_process *process,
                                      const tare__python_thread *read, size_t place);
-uint32_t tare__sampler_function(tare__stack_sampler *sampler, sampled_process *process, uint32_t code);
 uint32_t tare__sampler_push(tare__stack_sampler *sampler, sampled_process *process, uint32_t stack,
                             const tare__python_thread *read, uint32_t frame, int32_t line); /* 0: refused */
 uint32_t tare__sampler_python_stack(tare__stack_sampler *sampler, sampled_process *process,
                                     const tare__python_thread *read);
 uint32_t tare__sampler_collecting(tare__stack_sampler *sampler, uint32_t stack);
-uint32_t tare__sampler_note(tare__stack_sampler *sampler, uint32_t stack, uint32_t *number, const char *text);
 uint32_t tare__sampler_flags(const tare__python_thread *read);
 /* Its wall time is that of a thread that is sampled for the first time. */
 void tare__sampler_add(tare__stack_sampler *sampler, sampled_thread *thread, const tare__thread_now *now,

@@ -30,7 +30,6 @@ static void doctor_system(const char *root, tare__sample_check_sink *sink, void 
 
 const tare__sampler tare__sampler_system = {
     .name = "system",
-    .what = "CPUs, memory, swap, disks, network and pressure whole machine",
     .every = 1,
     .state_bytes = sizeof(tare__parts),
     .open = open_system,

@@ -145,7 +145,6 @@ void tare__import_free_who(tare__importer *importer);
 int tare__import_event(tare__importer *importer);
 /* Adds spans that were begun and not ended. */
 int tare__import_leftovers(tare__importer *importer);
-int tare__import_add(tare__importer *importer, const tare__import_record *record);
 
 /* ---- the run to which it belongs (import_into.c) ------------------------------------------------------------- */
 int tare__import_base_open(tare__importer *importer, tare__import_base *base);

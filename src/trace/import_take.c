@@ -14,7 +14,7 @@ static int no_memory(tare__importer *importer)
     return tare__fail(importer->error, TARE_E_MEMORY, "out of memory");
 }
 
-int tare__import_add(tare__importer *importer, const tare__import_record *record)
+static int add_record(tare__importer *importer, const tare__import_record *record)
 {
     int64_t end = record->start + (record->duration > 0 ? record->duration : 0);
     if (!importer->any || record->start < importer->first_ns)
@@ -30,7 +30,7 @@ static int add_named(tare__importer *importer, tare__import_record *record, uint
                      size_t length)
 {
     record->name = tare__import_name(importer, kind, text, length);
-    return record->name ? tare__import_add(importer, record) : no_memory(importer);
+    return record->name ? add_record(importer, record) : no_memory(importer);
 }
 
 static bool starts_with(const event *event, const char *start)
@@ -257,7 +257,7 @@ static int take_end(tare__importer *importer, const event *event)
                                   .name = begun.name,
                                   .kind = TARE__IMPORT_SPAN};
     importer->report->spans++;
-    return tare__import_add(importer, &record);
+    return add_record(importer, &record);
 }
 
 /* ---- requests: begun and ended on any thread ---------------------------------------------------------------- */
@@ -310,7 +310,7 @@ static int take_request_end(tare__importer *importer, const event *event)
                                       .kind = TARE__IMPORT_COMPLETE};
         *open = importer->requests[--importer->request_count];
         importer->report->complete++;
-        return tare__import_add(importer, &record);
+        return add_record(importer, &record);
     }
     importer->report->unbegun++;
     return 0;

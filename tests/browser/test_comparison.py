@@ -93,11 +93,11 @@ def test_search_and_zoom_in_the_difference(stacks_page):
 
 
 def test_functions_whose_share_changed(stacks_page):
-    rows = stacks_page.locator("table", has=stacks_page.locator("th", has_text="Change, points")).locator("tbody tr")
+    rows = stacks_page.locator("table", has=stacks_page.locator("th", has_text="Change (points)")).locator("tbody tr")
     told = [row.split("\t") for row in rows.evaluate_all(
         "all => all.map(row => [...row.cells].map(cell => cell.textContent).join('\\t'))")]
-    assert told == [["dumps", "__init__.py", "50.0 %", "16.7 %", "-33.3"],
-                    ["extra", "fetch.py", "0.0 %", "33.3 %", "+33.3"]]
+    assert told == [["dumps", "__init__.py", "50.0 %", "16.7 %", "-33.3 %"],
+                    ["extra", "fetch.py", "0.0 %", "33.3 %", "+33.3 %"]]
 
 
 def test_a_comparison_without_stacks_has_no_script(page_file):

@@ -446,6 +446,8 @@ def test_tables_filter_and_tabs_take_keys(show):
     assert page.locator("#panel-metrics .na[title*='only root may read RAPL']").count() > 0
     page.get_by_role("tab", name=re.compile("Processes")).click()
     assert "it runs as another user, who may not open the session" in page.locator("#panel-processes").text_content()
+    assert "2.25 s" in page.locator("#panel-processes tbody tr").first.text_content()
+    assert page.locator("#panel-processes .na[title='sampled at most once']").count() > 0
 
 
 # ---- for everyone --------------------------------------------------------------------------------

@@ -202,11 +202,10 @@ def test_views_that_cannot_be(recorded, tmp_path):
         read.emit("events")
 
 
-def test_parquet_files(recorded, tmp_path):
-    """By the interpreter beside the command, or the first one on PATH: here one that has the package and PyArrow."""
-    pytest.importorskip("pyarrow")
-    import pyarrow.parquet
-    bench, path = recorded
+def parquet_writer(bench, tmp_path):
+    """A function that calls `tare report --parquet`. The interpreter beside the command writes the files, or the first
+    one on PATH: here one that has the package and PyArrow."""
+    import pyarrow
     (tmp_path / "bin").mkdir()
     python = tmp_path / "bin" / "python3"
     folders = [os.path.dirname(os.path.dirname(tare.__file__)), os.path.dirname(os.path.dirname(pyarrow.__file__))]
@@ -214,22 +213,65 @@ def test_parquet_files(recorded, tmp_path):
                       "'-c']\ncode = sys.argv[3]\nsys.argv[1:4] = []\nexec(code)\n")
     python.chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}/bin:/usr/bin:/bin", "LD_LIBRARY_PATH": os.path.dirname(tare.__file__)}
-    done = subprocess.run([shutil.copy(bench.command, tmp_path / "bin" / "tare2"), "report", "--parquet",
-                           tmp_path / "tables", path],
-                          env=env, stderr=subprocess.PIPE, text=True)
+    command = shutil.copy(bench.command, tmp_path / "bin" / "tare2")
+    return lambda *words: subprocess.run([command, "report", "--parquet", *words], env=env, stderr=subprocess.PIPE,
+                                         text=True)
+
+
+def test_parquet_files(recorded, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+    bench, path = recorded
+    write = parquet_writer(bench, tmp_path)
+    done = write(tmp_path / "tables", path)
     assert (done.returncode, done.stderr) == (0, "")
     read = _engine.open(path)
     for name in _engine.TABLES + _engine.SINGLES:
         file = tmp_path / "tables" / (name + ".parquet")
         assert pyarrow.parquet.read_table(file).to_pylist() == read.rows(name), name
         assert file.stat().st_mode & 0o777 == 0o600
-    done = subprocess.run([tmp_path / "bin" / "tare2", "report", "--parquet", tmp_path / "no", tmp_path / "none.tare"],
-                          env=env, stderr=subprocess.PIPE, text=True)
+    done = write(tmp_path / "no", tmp_path / "none.tare")
     assert done.returncode == 3 and "none.tare" in done.stderr and not (tmp_path / "no").exists()
     (tmp_path / "file").write_text("")
-    done = subprocess.run([tmp_path / "bin" / "tare2", "report", "--parquet", tmp_path / "file", path], env=env,
-                          stderr=subprocess.PIPE, text=True)
+    done = write(tmp_path / "file", path)
     assert done.returncode == 1 and "cannot write" in done.stderr, done.stderr
+
+
+def test_parquet_files_of_some_stack_samples(bench, tmp_path):
+    """The options that choose samples apply as they do to JSON."""
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+    bench.recorded("""
+        import tare, threading, time
+        def work(seconds):
+            end = time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                sum(range(1000))
+        other = threading.Thread(target=work, args=(1,), name="other")
+        other.start()
+        with tare.span("wanted"):
+            work(0.3)
+        work(0.3)
+        other.join()
+    """)
+    path = bench.folder / "trace.tare"
+    write = parquet_writer(bench, tmp_path)
+    everything = _engine.open(path).rows("functions")
+    thread = next(row for row in _engine.open(path).rows("sampled_threads") if not row["main"])
+    tid, pid = str(thread["tid"]), str(thread["pid"])
+    for options, same in [(("--within", "wanted"), (None, "wanted")), (("--phase", "steady"), (None, None, "steady")),
+                          (("--thread", tid, "--process", pid), (None, None, None, tid, int(pid)))]:
+        folder = tmp_path / options[1]
+        done = write(folder, *options, path)
+        assert (done.returncode, done.stderr) == (0, "")
+        read = _engine.open(path, *same)
+        for name in ("functions", "lines", "sampled_threads"):
+            assert pyarrow.parquet.read_table(folder / (name + ".parquet")).to_pylist() == read.rows(name), name
+        assert sum(row["samples"] for row in read.rows("functions")) < sum(row["samples"] for row in everything)
+    done = write(tmp_path / "idle", "--gpu-idle", path)
+    shown = subprocess.run([bench.command, "report", "--json", "--gpu-idle", path], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, text=True)
+    assert done.returncode and shown.returncode and done.stderr == shown.stderr and "--gpu-idle" in done.stderr
 
 
 def test_parquet_without_pyarrow(recorded, tmp_path):

@@ -2,6 +2,7 @@
 (reference.py)."""
 import json
 import math
+import os
 import random
 
 import numpy
@@ -15,6 +16,8 @@ PARTS = ("span:", "layer:", "operator:", "kernel:")
 DIGITS = relative(1e-5)  # six digits are written
 BY_PAIRS = "all pairs of the samples in the input files"
 SIDES = "arithmetic on the input files"
+
+TABLES = "arithmetic on the tables of both runs"
 
 FIGURES = [
     Figure("compare:figures[].baseline", "value of a figure before: the median", "numpy.median", relative(1e-12)),
@@ -43,6 +46,9 @@ FIGURES = [
     Figure("compare:only_candidate[].value", "value of a figure that only the candidate has", SIDES, exact),
     Figure("compare:only_candidate[].total", "its total", SIDES, exact),
     Figure("compare:only_candidate[].n", "calls behind it", SIDES, exact),
+    Figure("compare:functions[].baseline", "share of a function's self time before", TABLES, relative(1e-6)),
+    Figure("compare:functions[].candidate", "share of a function's self time after", TABLES, relative(1e-6)),
+    Figure("compare:functions[].change", "difference of the shares", TABLES, relative(1e-6)),
     *[Figure("compare:counts." + word, f"figures with the verdict {word}",
              "the rule of docs/CHECK.md on the values above", exact)
       for word in ("worse", "better", "different", "inconclusive", "same")],
@@ -483,3 +489,39 @@ def test_a_figure_that_another_run_clears(bench, truth):
     done = json.loads(bench.call(bench.command, "check", "--json", "-t", "run.elapsed:600s", "--rerun", "true",
                                  slow).out)
     truth.check("check:counts.cleared", shown=done["counts"]["cleared"], true=1)
+
+
+# ---- functions of stack samples ---------------------------------------------------------------------------
+MIXED = """
+import sys, time
+def one(until):
+    while time.perf_counter() < until: pass
+def other(until):
+    while time.perf_counter() < until: pass
+share = float(sys.argv[1])
+begin = time.perf_counter()
+one(begin + share)
+other(begin + 1)
+"""
+
+
+def test_functions_of_two_runs(bench, truth):
+    """Against the shares in the tables of each run, which tests of stacks compare with the truth."""
+    sides = []
+    for name, share in (("before", "0.8"), ("after", "0.2")):
+        done = bench.measured(MIXED, share)
+        done.trace.rename(bench.folder / (name + ".tare"))
+        sides.append({})
+        for row in done.json["functions"]:
+            key = (row["function"], os.path.basename(row["file"] or ""))
+            sides[-1][key] = sides[-1].get(key, 0) + (row["self_share"] or 0)
+    rows = {(row["function"], row["file"]): row
+            for row in compare(bench, bench.folder / "before.tare", bench.folder / "after.tare")["functions"]}
+    keys = {key for key in set(sides[0]) | set(sides[1])
+            if abs(sides[1].get(key, 0) - sides[0].get(key, 0)) >= 0.0025}
+    assert set(rows) == keys and {("one", "script.py"), ("other", "script.py")} <= keys
+    for key, row in rows.items():
+        before, after = (side.get(key, 0) for side in sides)
+        truth.check("compare:functions[].baseline", shown=row["baseline"], true=before)
+        truth.check("compare:functions[].candidate", shown=row["candidate"], true=after)
+        truth.check("compare:functions[].change", shown=row["change"], true=after - before)

@@ -31,6 +31,12 @@ FIGURES = [
     Figure("run:usage.processes_max", "processes at once", "the program's own count", exact),
     Figure("run:usage.net_received_bytes", "bytes received by the machine", "`/proc/net/dev` around the run", at_most),
     Figure("run:usage.net_sent_bytes", "bytes sent by the machine", "`/proc/net/dev` around the run", at_most),
+    Figure("run:processes[].cpu_seconds", "CPU time of a process while it was sampled", WAIT4, bracketed(0.02)),
+    Figure("run:processes[].memory_peak_bytes", "peak memory of a process", "`ru_maxrss` of `wait4()`", relative(0.01)),
+    Figure("run:processes[].disk_read_bytes", "bytes that a process read from disks",
+           "`/proc/self/io` of the program", at_most),
+    Figure("run:processes[].disk_write_bytes", "bytes that a process wrote to disks",
+           "`/proc/self/io` of the program", bracketed(0.02)),
     Figure("run:metrics[].total", "growth of a total between its first and last sample", WAIT4, at_most),
     Figure("run:metrics[].max", "largest value of a gauge", "the program's own memory and threads", bracketed(0.02)),
 ]
@@ -41,7 +47,7 @@ import json, os, resource, sys, threading, time
 def own():
     usage = resource.getrusage(resource.RUSAGE_SELF)
     io = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())
-    return {"waits": usage.ru_nvcsw, "forced": usage.ru_nivcsw, "major": usage.ru_majflt,
+    return {"pid": os.getpid(), "waits": usage.ru_nvcsw, "forced": usage.ru_nivcsw, "major": usage.ru_majflt,
             **{name: int(value) for name, value in io.items()}}
 
 begun = own()
@@ -121,6 +127,12 @@ def test_usage(truth, bench):
             truth.check("run:usage." + name, usage[name], after[at] - before[at])
         else:  # a machine without a network
             truth.check("run:usage." + name, 0, after[at] - before[at])
+    [process] = [row for row in done.json["processes"] if row["pid"] == told["pid"]]
+    truth.check("run:processes[].cpu_seconds", process["cpu_seconds"], (1.0, user + system))  # of 1.5 s
+    truth.check("run:processes[].memory_peak_bytes", process["memory_peak_bytes"], peak * 1024)
+    truth.check("run:processes[].disk_read_bytes", process["disk_read_bytes"], told["read_bytes"] + (2 << 20))
+    truth.check("run:processes[].disk_write_bytes", process["disk_write_bytes"],
+                (told["write_bytes"] - (1 << 20), told["write_bytes"] + (2 << 20)))
     rows = {(row["metric"], row["subject"]): row for row in done.json["metrics"] if row["samples"]}
     truth.check("run:metrics[].total", rows["cpu.user", "tree"]["total"], user + user_own + 0.3)
     truth.check("run:metrics[].max", rows["memory.rss", "tree"]["max"], (HELD, (peak + peak_own) * 1024))

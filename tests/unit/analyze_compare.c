@@ -370,6 +370,47 @@ static void runs_that_differ_are_found(void **state)
     assert_true(one >= 36);
 }
 
+/* ---- functions of sampled stacks ------------------------------------------------------------------------------- */
+/* The same function in the same file, wherever that is; changes below 0.25 points are none. */
+static void functions_by_their_share(void **state)
+{
+    (void)state;
+    static const tare__function_row before[] = {
+        {.function = "decode", .file = "/old/json.py", .self_share = 0.5},
+        {.function = "decode", .file = "/old/other.py", .self_share = 0.1},
+        {.function = "steady", .self_share = 0.3},
+        {.function = "gone", .file = "a.py", .self_share = 0.05},
+    }, after[] = {
+        {.function = "fresh", .file = "/new/b.py", .self_share = 0.19},
+        {.function = "steady", .self_share = 0.302},
+        {.function = "decode", .file = "/new/json.py", .self_share = 0.15},
+        {.function = "decode", .file = "/new/lib/json.py", .self_share = 0.15},
+        {.function = "decode", .file = "/new/other.py", .self_share = 0.1},
+        {.function = "unknown", .self_share = NAN},
+    };
+    static const struct {
+        const char *function, *file;
+        double base, head;
+    } expected[] = {{"decode", "json.py", 0.5, 0.3}, {"fresh", "b.py", 0, 0.19}, {"gone", "a.py", 0.05, 0}};
+    tare__analysis base = {.functions = before, .n_functions = TARE__COUNT_OF(before)};
+    tare__analysis head = {.functions = after, .n_functions = TARE__COUNT_OF(after)};
+    tare__figures *lists[2] = {list(1), list(1)};
+    tare__comparison *from = compare(lists[0], lists[1]);
+    assert_int_equal(tare__compare_functions(from, &base, &head), 0);
+    assert_int_equal(from->n_functions, TARE__COUNT_OF(expected));
+    for (size_t i = 0; i < from->n_functions; i++) {
+        const tare__compared_function *row = &from->functions[i];
+        assert_string_equal(row->function, expected[i].function);
+        assert_string_equal(row->file, expected[i].file);
+        assert_float_equal(row->base, expected[i].base, 1e-12);
+        assert_float_equal(row->head, expected[i].head, 1e-12);
+        assert_float_equal(row->change, expected[i].head - expected[i].base, 1e-12);
+    }
+    tare__comparison_free(from);
+    tare__figures_free(lists[0]);
+    tare__figures_free(lists[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +426,7 @@ int main(void)
         cmocka_unit_test(what_a_median_does_not_see_is_told),
         cmocka_unit_test(runs_that_are_alike_are_called_alike),
         cmocka_unit_test(runs_that_differ_are_found),
+        cmocka_unit_test(functions_by_their_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,6 +295,31 @@ static void units_are_those_of_people(void **state)
     done(b, a);
 }
 
+/* CPU, peak memory and disk of a process are columns of its row; of one that was not sampled, they are unknown. */
+static void processes_have_their_usage(void **state)
+{
+    (void)state;
+    static const int64_t user[] = {40000000, 90000000}, kernel[] = {0, 20000000}, rss[] = {5000, 3000};
+    builder *b = build_single();
+    build_process(b, 2, 90);
+    build_series(b, 1, TARE__M_CPU_USER, TARE__SUBJECT_PROCESS, 77, "python3");
+    build_series(b, 2, TARE__M_CPU_SYSTEM, TARE__SUBJECT_PROCESS, 77, "python3");
+    build_series(b, 3, TARE__M_RSS, TARE__SUBJECT_PROCESS, 77, "python3");
+    build_series(b, 4, TARE__M_RSS, TARE__SUBJECT_PROCESS, 7, "another");
+    build_samples(b, 1, AT(0), 100 * MS, user, 2);
+    build_samples(b, 2, AT(0), 100 * MS, kernel, 2);
+    build_samples(b, 3, AT(0), 100 * MS, rss, 2);
+    build_samples(b, 4, AT(0), 100 * MS, rss, 2);
+    tare__analysis *a = analyze(b);
+    const tare__used *used = &a->processes[0].used;
+    assert_true(a->n_processes == 2 && a->processes[0].pid == 77 && a->processes[1].pid == 90);
+    NEAR(used->cpu_seconds, 0.07);
+    NEAR(used->memory_peak_bytes, 5000);
+    assert_true(isnan(used->disk_read_bytes) && isnan(used->disk_write_bytes));
+    assert_true(isnan(a->processes[1].used.cpu_seconds) && isnan(a->processes[1].used.memory_peak_bytes));
+    done(b, a);
+}
+
 static void rows_are_sorted_by_subject(void **state)
 {
     (void)state;
@@ -443,6 +468,7 @@ int main(void)
         cmocka_unit_test(a_peak_is_seen_when_it_first_shows),
         cmocka_unit_test(what_is_absent_says_why),
         cmocka_unit_test(units_are_those_of_people),
+        cmocka_unit_test(processes_have_their_usage),
         cmocka_unit_test(rows_are_sorted_by_subject),
         cmocka_unit_test(points_are_merged_not_lost),
         cmocka_unit_test(many_gaps_stay_bounded),

@@ -2,6 +2,7 @@
  * One thread.
  * Must not know how the analysis works. */
 #define _GNU_SOURCE
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -457,6 +458,9 @@ static void packages_by_path(void **state)
         {TARE__FRAME_PYTHON, "/opt/conda/lib/python3.11/queue.py", "queue", "standard library"},
         {TARE__FRAME_PYTHON, "/usr/lib64/python3.9/ssl.py", "ssl", "standard library"},
         {TARE__FRAME_PYTHON, "/usr/lib/python312.zip/glob.py", "glob", "standard library"},
+        {TARE__FRAME_PYTHON, "/usr/lib/python3.13t/csv.py", "csv", "standard library"},
+        {TARE__FRAME_PYTHON, "/usr/lib/python313t.zip/dis.py", "dis", "standard library"},
+        {TARE__FRAME_PYTHON, "/usr/lib/python3.13test/tool.py", "your code", "own"},
         {TARE__FRAME_PYTHON, "<frozen importlib._bootstrap_external>", "importlib", "standard library"},
         {TARE__FRAME_PYTHON, "<frozen runpy>", "runpy", "standard library"},
         {TARE__FRAME_PYTHON, "<__array_function__ internals>", "numpy", "package"},
@@ -465,12 +469,18 @@ static void packages_by_path(void **state)
         {TARE__FRAME_PYTHON, "/home/user/python3/tool.py", "your code", "own"},
         {TARE__FRAME_PYTHON, "train.py", "your code", "own"},
         {TARE__FRAME_PYTHON, "/src/tare/python/tare/_hook/sitecustomize.py", "tare", "package"},
+        {TARE__FRAME_PYTHON, "/opt/target/tare/_hook/sitecustomize.py", "tare", "package"},
+        {TARE__FRAME_PYTHON, "/src/python/tare/_wrap.py", "tare", "package"},
+        {TARE__FRAME_PYTHON, "/src/python/tare/torch/_forward.py", "tare", "package"},
+        {TARE__FRAME_PYTHON, "/home/user/python/tare/train.py", "your code", "own"},
+        {TARE__FRAME_PYTHON, "/home/user/python/tare/data/__init__.py", "your code", "own"},
+        {TARE__FRAME_PYTHON, "/home/user/tare/_hook/mine.py", "your code", "own"},
         {TARE__FRAME_NATIVE, SITE "scipy.libs/libopenblas.so.0", "scipy", "package"},
         {TARE__FRAME_NATIVE, "/usr/lib/python3.12/lib-dynload/_json.cpython-312-x86_64-linux-gnu.so", "json",
          "standard library"},
         {TARE__FRAME_NATIVE, "/usr/lib/libcuda.so.1", "libcuda", "native"},
         {TARE__FRAME_NATIVE, "/opt/lib/libpython3.12.so.1.0", "python", "native"},
-        {TARE__FRAME_NOTE, "", "note 19", "note"},
+        {TARE__FRAME_NOTE, "", "note 28", "note"},
     };
     begin();
     uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
@@ -488,8 +498,33 @@ static void packages_by_path(void **state)
         assert_string_equal(package_at(of, cases[i].package)->kind, cases[i].is);
         assert_int_equal(row->own, strcmp(cases[i].is, "own") == 0);
     }
-    IS_MS(package_at(of, "your code")->self_ns, 40);
+    IS_MS(package_at(of, "your code")->self_ns, 80);
     done(b, of);
+}
+
+/* Every file of the package is Tare's, not the program's, also where it is not installed. */
+static void files_of_the_package(void **state)
+{
+    (void)state;
+    static const char here[] = __FILE__; /* as it was compiled: relative to the build folder, or absolute */
+    char package[600], pattern[640];
+    size_t n = 0;
+    glob_t found = {0};
+    int length = snprintf(package, sizeof package, "%.*s../../python/tare", (int)(strrchr(here, '/') + 1 - here), here);
+    for (const char *const *below = (const char *const[]){"/*.py", "/*/*.py", NULL}; *below; below++) {
+        snprintf(pattern, sizeof pattern, "%s%s", package, *below);
+        assert_int_equal(glob(pattern, found.gl_pathc ? GLOB_APPEND : 0, NULL, &found), 0);
+    }
+    for (; n < found.gl_pathc; n++) {
+        char file[600];
+        bool standard = true;
+        snprintf(file, sizeof file, "/src/python/tare%s", found.gl_pathv[n] + length);
+        const char *path = tare__module_path(file, &standard);
+        if (!path || strncmp(path, "tare/", 5) != 0 || standard)
+            fail_msg("%s is not known in stacks_package.c", file);
+    }
+    assert_true(n > 30);
+    globfree(&found);
 }
 
 /* ---- the tree --------------------------------------------------------------------------------------------------- */
@@ -701,6 +736,7 @@ int main(void)
         cmocka_unit_test(native_frames_belong_to_their_line),
         cmocka_unit_test(comprehensions_are_on_the_line_of_their_function),
         cmocka_unit_test(packages_by_path),
+        cmocka_unit_test(files_of_the_package),
         cmocka_unit_test(tree_of_two_processes),
         cmocka_unit_test(large_trees_are_merged),
         cmocka_unit_test(many_threads_are_merged),

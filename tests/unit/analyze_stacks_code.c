@@ -139,6 +139,27 @@ static void imports_of_a_package_count_once(void **state)
     done(b, of);
 }
 
+/* Wherever the standard library is. */
+static void modules_by_path(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"/usr/lib64/python3.11/json/decoder.py", "json.decoder"},
+        {"/usr/lib/python3.13t/concurrent/futures/__init__.py", "concurrent.futures"},
+        {"/usr/lib/python312.zip/email/parser.py", "email.parser"},
+        {"/usr/lib/python3/dist-packages/apt/cache.py", "apt.cache"},
+        {"/src/python/tare/torch/_forward.py", "tare.torch._forward"},
+    };
+    begin();
+    uint32_t module = stacks_python(&s, 0, "<module>", APP "app.py", 1);
+    for (size_t i = 0; i < TARE__COUNT_OF(cases); i++)
+        samples(import(module, cases[i][0]), 1);
+    tare__analysis *of = finish();
+    for (size_t i = 0; i < TARE__COUNT_OF(cases); i++)
+        assert_string_equal(import_of(of, cases[i][1])->file, cases[i][0]);
+    done(b, of);
+}
+
 /* ---- code without a file ------------------------------------------------------------------------------------- */
 /* A .pth file is executed as "<string>", like code of the program, and may execute more. */
 static void lines_of_pth_files_are_not_own_code(void **state)
@@ -250,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(imports_by_module),
         cmocka_unit_test(imports_of_a_package_count_once),
+        cmocka_unit_test(modules_by_path),
         cmocka_unit_test(lines_of_pth_files_are_not_own_code),
         cmocka_unit_test(code_that_libraries_write_belongs_to_its_caller),
         cmocka_unit_test(the_program_may_be_a_text),

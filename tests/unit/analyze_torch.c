@@ -15,7 +15,8 @@
 /* A training loop: ten steps in eight of the run's ten seconds. Row 0 is the step; the phases are 1 to 4. */
 typedef struct torch_world {
     world *w;
-    tare__fact_row facts[10];
+    tare__fact_row facts[20];
+    char keys[10][64]; /* of facts about lines */
     tare__aggregate_row lines[4];
     tare__number_row numbers[2];
 } torch_world;
@@ -62,7 +63,7 @@ static void add_values(torch_world *t, const char *key, double first, double las
     row->max = fmax(first, last);
 }
 
-static void add_line(torch_world *t, const char *name, const char *file, uint32_t line, double seconds)
+static void add_own_line(torch_world *t, const char *name, const char *file, uint32_t line, double seconds)
 {
     t->lines[t->w->of.n_aggregates++] = (tare__aggregate_row){.name = name,
                                                               .file = file,
@@ -71,6 +72,16 @@ static void add_line(torch_world *t, const char *name, const char *file, uint32_
                                                               .calls = 10,
                                                               .timed = 10,
                                                               .total_ns = seconds * SECOND};
+}
+
+/* One that the package samples: "forward @ train.py:40 main". */
+static void add_line(torch_world *t, const char *name, const char *file, uint32_t line, double seconds)
+{
+    size_t length = (size_t)(strstr(name, " @ ") - name);
+    char *key = t->keys[t->w->of.n_aggregates];
+    snprintf(key, sizeof t->keys[0], "torch.line.%.*s", (int)length, name);
+    add_own_line(t, name, file, line, seconds);
+    add_fact(t, key, NAN, strrchr(name, ' ') + 1, file, line);
 }
 
 static void is_silent(torch_world *t, const char *id)
@@ -89,6 +100,7 @@ static void a_loop_that_waits_for_data(void **state)
     add_line(t, "data @ train.py:12 decode", "/code/train.py", 12, 3);
     add_line(t, "data @ train.py:30 main", "/code/train.py", 30, 1);
     add_line(t, "forward @ train.py:40 main", "/code/train.py", 40, 5);
+    add_own_line(t, "data @ mine.py:1 f", "/code/mine.py", 1, 100); /* an aggregate of the program */
     evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "loader-bound");
     assert_ptr_equal(finding, &t->w->of.findings[0]);
@@ -351,16 +363,20 @@ static void float32_where_a_faster_way_exists(void **state)
 static void compiled_again_and_again(void **state)
 {
     (void)state;
+    static const char *const recompiled[] = {"0/1", "0/2", "0/3", "0/4", "0/5", "0/6"};
     torch_world *t = loop_of(0, 3, 4, 0.5);
-    add_span(t->w, "torch.compile", TARE_KIND_SPAN, 2, 1, 1)->calls = 1;
+    add_fact(t, "torch.compile", 1, "0/0", NULL, 0);
+    add_span(t->w, "torch.recompile", TARE_KIND_SPAN, 2, 1.5, 1.5)->calls = 30; /* spans of the program */
     evaluate(t->w);
     must_not_find(t->w, "recompiles"); /* the first time has to be */
-    add_span(t->w, "torch.recompile", TARE_KIND_SPAN, 2, 1.5, 1.5)->calls = 7;
+    for (size_t i = 0; i < 6; i++)
+        add_fact(t, "torch.recompile", 0.2, recompiled[i], NULL, 0);
+    add_fact(t, "torch.recompile", 0.3, "1/1", NULL, 0);
     evaluate(t->w);
     const tare__finding *finding = must_find(t->w, "recompiles");
     ABOUT(figure_of(finding, "recompiles"), 7);
     ABOUT(finding->gain, 0.15);
-    add_span(t->w, "torch.recompile backward", TARE_KIND_SPAN, 2, 0.5, 0.5)->calls = 7; /* of the same seven */
+    add_values(t, "torch.recompile.backward", 0.1, 0.15, 4); /* of the same seven */
     evaluate(t->w);
     finding = must_find(t->w, "recompiles");
     ABOUT(figure_of(finding, "recompiles"), 7);

@@ -29,7 +29,7 @@ int tare__attach(const tare__attach_options *options, tare__run_result *result, 
     attached++;
     if (answer_status)
         return tare__fail(error, answer_status, "no process %d", (int)options->pid);
-    *result = (tare__run_result){.trace_bytes = 2048, .still_running = true};
+    *result = (tare__run_result){.trace_bytes = 2048};
     strcpy(result->trace, trace);
     tare__run_progress progress = {.elapsed_ns = 1000};
     /* standard error is no terminal: nothing is shown */

@@ -43,7 +43,8 @@ static int render_with(const tare__analysis *analysis, const tare__timeline *lin
 {
     tare__error error = {""};
     tare__emit_sink sink = sink_of(kept);
-    return tare__html_write(analysis, lines, limits, &sink, &error);
+    const tare__emit_input input = {.analysis = analysis, .timeline = lines};
+    return tare__html_write(&input, limits, &sink, &error);
 }
 
 /* The data of a page, between what stands before and after it. */
@@ -356,12 +357,13 @@ static void out_of_memory_is_said(void **state)
     tare__emit_sink sink = {.write = drop};
     static stack_sample sample;
     tare__analysis analysis = train;
+    const tare__emit_input input = {.analysis = &analysis, .timeline = &timeline};
     int failures = 0;
     add_stacks(&analysis, &sample, stacks_made, COUNT(stacks_made));
     for (;; failures++) {
         tare__error error = {""};
         allocations_left = failures;
-        int status = tare__html_write(&analysis, &timeline, &few, &sink, &error);
+        int status = tare__html_write(&input, &few, &sink, &error);
         allocations_left = -1;
         if (status == 0)
             break;

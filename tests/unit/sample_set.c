@@ -50,8 +50,8 @@ static void close_one(void *state)
     closed++;
 }
 
-static const tare__sampler fast = {"fast", "", 1, 1, open_one, tick_fast, close_one, NULL};
-static const tare__sampler slow = {"slow", "", 10, 1, open_one, tick_slow, close_one, NULL};
+static const tare__sampler fast = {"fast", 1, 1, open_one, tick_fast, close_one, NULL};
+static const tare__sampler slow = {"slow", 10, 1, open_one, tick_slow, close_one, NULL};
 
 const tare__sampler *tare__sampler_at(size_t index)
 {

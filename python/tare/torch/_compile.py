@@ -1,5 +1,7 @@
-"""torch.compile: compilations as spans, separate from recompilations."""
+"""torch.compile: compilations as spans, separate from recompilations, and as facts, which the findings use: a span with
+the same name may be the program's own."""
 import sys
+import time
 
 from .. import _core
 
@@ -20,12 +22,16 @@ def _watch(module):
     open_now = []
 
     def begin(arguments=None):
-        open_now.append(_core.span(_name(arguments)))
-        open_now[-1].__enter__()
+        name = _name(arguments)
+        span = _core.span(name)
+        open_now.append((span, name, str(getattr(arguments, "compile_id", "")), time.perf_counter()))
+        span.__enter__()
 
     def end(arguments=None):
         if open_now:
-            open_now.pop().__exit__(None, None, None)
+            span, name, which, since = open_now.pop()
+            span.__exit__(None, None, None)
+            _core.fact(name.replace(" ", "."), time.perf_counter() - since, text=which)
 
     handler.register_start_callback(begin)
     handler.register_end_callback(end)

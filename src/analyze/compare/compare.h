@@ -27,6 +27,12 @@ typedef struct tare__compared {
     double cost;         /* cost added to the run, in its unit; below 0: saved. NaN: not known */
 } tare__compared;
 
+/* A function of sampled stacks in two runs: shares of active time by itself; 0: it was not sampled there. */
+typedef struct tare__compared_function {
+    const char *function, *file; /* file: without directories; "": not known */
+    double base, head, change;   /* change: head - base */
+} tare__compared_function;
+
 typedef struct tare__compare_options {
     double min_change; /* ignore smaller changes; NaN: as in a check (tare__decide_share), 0.01 for pairs */
     bool paired;       /* run i of base and run i of head ran consecutively */
@@ -41,6 +47,8 @@ typedef struct tare__comparison {
     size_t n;
     const tare__figure **only_base, **only_head; /* by total descending */
     size_t n_only_base, n_only_head;
+    const tare__compared_function *functions; /* by absolute change descending; small ones are omitted */
+    size_t n_functions;
     size_t better, worse, different, inconclusive; /* rows by verdict */
     const char **warnings; /* sentences */
     size_t n_warnings;
@@ -69,6 +77,10 @@ typedef struct tare__compare_view {
 /* 0 or TARE_E_MEMORY. */
 int tare__compare(const tare__figures *base, const tare__figures *head, const tare__compare_options *options,
                   tare__comparison **comparison);
+/* Adds the functions, of one run with sampled stacks on each side; these must outlive the comparison. 0 or
+ * TARE_E_MEMORY. */
+int tare__compare_functions(tare__comparison *to, const struct tare__analysis *base,
+                            const struct tare__analysis *head);
 void tare__comparison_free(tare__comparison *comparison); /* NULL is fine */
 
 /* Adds warnings, once all rows are judged. `chosen`: two commands compared on purpose. 0 or TARE_E_MEMORY. */

@@ -210,7 +210,8 @@ static tare__verdict direction(double change, tare__better better)
     return (change > 0) == (better == TARE__LOWER) ? TARE__VERDICT_WORSE : TARE__VERDICT_BETTER;
 }
 
-void tare__decide_again(tare__decision *decision)
+/* Recomputes the verdict after `adjusted`, `p` or the gate was set. */
+static void decide_again(tare__decision *decision)
 {
     decision->why = reason(decision);
     switch (decision->why) {
@@ -240,7 +241,7 @@ tare__decision tare__decide(const tare__measured *base, const tare__measured *he
     decision.change = change_of(decision.base, decision.head);
     if (base->n && head->n && !question->exact)
         test(&decision, base, head);
-    tare__decide_again(&decision);
+    decide_again(&decision);
     return decision;
 }
 
@@ -257,7 +258,7 @@ tare__decision tare__decide_rounds(const double *base, const double *head, size_
     decision.change = now.ratio.value - 1;
     decision.low = level > 0 ? now.ratio.low - 1 : NAN;
     decision.high = level > 0 ? now.ratio.high - 1 : NAN;
-    tare__decide_again(&decision);
+    decide_again(&decision);
     bool within = decision.low > -share && decision.high < share;
     if (!tare__decide_differs(&decision) && !within)
         decision.verdict = TARE__VERDICT_INCONCLUSIVE;
@@ -287,7 +288,7 @@ int tare__decide_adjust(tare__decision *const *decisions, size_t n)
         double adjusted = tested[rank - 1]->p * (double)count / (double)rank;
         least = adjusted < least ? adjusted : least;
         tested[rank - 1]->adjusted = least;
-        tare__decide_again(tested[rank - 1]);
+        decide_again(tested[rank - 1]);
     }
     free(tested);
     return 0;

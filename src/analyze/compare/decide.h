@@ -85,8 +85,6 @@ typedef struct tare__decision {
 } tare__decision;
 
 tare__decision tare__decide(const tare__measured *base, const tare__measured *head, const tare__question *question);
-/* Recomputes the verdict after `adjusted`, `p` or the gate was set. */
-void tare__decide_again(tare__decision *decision);
 /* Benjamini-Hochberg correction over the tested decisions; updates each verdict. 0 or TARE_E_MEMORY. */
 int tare__decide_adjust(tare__decision *const *decisions, size_t n);
 /* Medians of at most TARE__DECIDE_BLOCKS blocks, in place; returns their number. */

@@ -342,9 +342,6 @@ typedef struct curve {
 
 /* A row's points; if they were not kept, one point that covers the row. False: there is no data. */
 bool tare__curve_of(const tare__metric_row *row, curve *curve);
-/* Adds another row, point by point; where that row has no value the sum has none, or is unchanged if `stays` (for
- * subjects that did not exist at that time). */
-void tare__curve_add(curve *curve, const tare__metric_row *row, bool stays);
 /* Mean of a row between two instants, weighted by time; NaN: less than half of that time is known. */
 double tare__row_mean(const tare__metric_row *row, double from_ns, double to_ns);
 double tare__curve_mean(const curve *curve);
@@ -363,8 +360,7 @@ stretch tare__curve_where(const curve *curve, stretch_test *test, const void *co
 stretch tare__curve_above(const curve *curve, double level); /* at or above */
 stretch tare__curve_below(const curve *curve, double level); /* below */
 
-/* CPU of a subject in cores: user and system. False: not known. */
-bool tare__cores_of(const tare__analysis *of, const tare__metric_row *user, curve *curve);
+/* CPU of all processes in cores: user and system. False: not known. */
 bool tare__tree_cores(const tare__analysis *of, curve *curve);
 /* A gauge of all processes: the tree's own row, else the sum over processes. */
 bool tare__tree_curve(const tare__analysis *of, tare__metric metric, curve *curve);

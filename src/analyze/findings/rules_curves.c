@@ -88,7 +88,9 @@ double tare__row_mean(const tare__metric_row *row, double from_ns, double to_ns)
     return known > 0 && known >= 0.5 * (to_ns - from_ns) ? sum / known : NAN;
 }
 
-void tare__curve_add(curve *curve, const tare__metric_row *row, bool stays)
+/* Adds another row, point by point; where that row has no value the sum has none, or is unchanged if `stays` (for
+ * subjects that did not exist at that time). */
+static void add(curve *curve, const tare__metric_row *row, bool stays)
 {
     size_t kept = 0;
     for (size_t i = 0; i < curve->n; i++) {
@@ -185,19 +187,19 @@ void tare__say_when_above(findings *out, const tare__metric_row *row, double lev
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
-bool tare__cores_of(const tare__analysis *of, const tare__metric_row *user, curve *curve)
+static bool cores_of(const tare__analysis *of, const tare__metric_row *user, curve *curve)
 {
     const tare__metric_row *system = tare__rows_beside(of, user, TARE__M_CPU_SYSTEM);
     if (!system || !tare__curve_of(user, curve))
         return false;
-    tare__curve_add(curve, system, false);
+    add(curve, system, false);
     return curve->n > 0;
 }
 
 bool tare__tree_cores(const tare__analysis *of, curve *curve)
 {
     const tare__metric_row *user = tare__rows_first(of, TARE__M_CPU_USER, TARE__SUBJECT_TREE);
-    return user && tare__cores_of(of, user, curve);
+    return user && cores_of(of, user, curve);
 }
 
 bool tare__tree_curve(const tare__analysis *of, tare__metric metric, curve *curve)
@@ -212,7 +214,7 @@ bool tare__tree_curve(const tare__analysis *of, tare__metric metric, curve *curv
         return false;
     for (size_t at = 0; (row = tare__rows_next(of, &at, metric, TARE__SUBJECT_PROCESS));)
         if (row != longest)
-            tare__curve_add(curve, row, true);
+            add(curve, row, true);
     return true;
 }
 

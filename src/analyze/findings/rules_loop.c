@@ -105,7 +105,7 @@ void tare__rule_outside_model(findings *out, const tare__analysis *of)
         .within = is_outside_model, /* of steps as they were recorded: what is between them may be in their spans */
         .most_ns = other,
         .time = "the time in steps outside the model"};
-    advise(out, of, tare__say_line(out, of, &question, "step @ ", NULL, " there"));
+    advise(out, of, tare__say_line(out, of, &question, "step", NULL, " there"));
     tare__say_rank_gain(out, of, gain_outside_model, NULL, "all of that time (Amdahl's law)");
     tare__say_figure(out, "share", share, TARE__SHOW_SHARE);
     tare__say_figure(out, "outside", other / 1e9, TARE__SHOW_SECONDS);
@@ -165,7 +165,7 @@ void tare__rule_outside_steps(findings *out, const tare__analysis *of)
         tare__say_evidence(out, "For %s of it models computed without training.", tare__show_time(sum.forward_ns).text);
     const tare__hot_question question = {
         .within = is_between_steps, .thread = tare__is_leading, .time = "the time outside steps"};
-    bool line = tare__say_line(out, of, &question, "between @ ", "evaluation ", " there");
+    bool line = tare__say_line(out, of, &question, "between", "evaluation ", " there");
     tare__say_advice(out,
                      "If %s collects data or evaluates, do it in larger batches, less often, or in other processes "
                      "while the model trains.", line ? "that line" : "the code between the steps");

@@ -220,8 +220,8 @@ static void say_loading(findings *out, const tare__analysis *of, const loading *
         .within = tare__in_name, .context = "load", .time = "the time in which workers load batches"};
     const tare__hot_question waits = {.within = is_data_of_step, .time = "the time waiting for batches"};
     tare__hot hot;
-    bool load = by->workers > 0 && (tare__hot_line(of, &workers, &hot) || tare__has_line(of, "load @ "));
-    tare__say_line(out, of, load ? &workers : &waits, load ? "load @ " : "data @ ", NULL, "");
+    bool load = by->workers > 0 && (tare__hot_line(of, &workers, &hot) || tare__has_line(of, "load"));
+    tare__say_line(out, of, load ? &workers : &waits, load ? "load" : "data", NULL, "");
 }
 
 void tare__rule_loader_bound(findings *out, const tare__analysis *of)
@@ -487,7 +487,7 @@ void tare__rule_small_operators(findings *out, const tare__analysis *of)
                    "time.",
         count(round(exact ? all.calls : nodes->mean)).text, tare__show_time(each).text, percent(share).text);
     const tare__hot_question forward = tare__of_phase("forward", "the time in forward passes");
-    tare__say_line(out, of, &forward, "forward @ ", NULL, "");
+    tare__say_line(out, of, &forward, "forward", NULL, "");
     tare__say_advice(out,
                      "Replace Python loops over parts of a tensor by operations on the whole tensor (cumsum, einsum, "
                      "torch.vmap, a larger batch); torch.compile fuses what is left.");
@@ -521,26 +521,46 @@ void tare__rule_fp32(findings *out, const tare__analysis *of)
     tare__say_gain(out, NAN, "not predicted: it depends on the share of matrix products in the compute; measure it");
 }
 
-/* A backward graph is compiled at the first backward pass, after its forward graph: this takes additional time, but
- * is not another recompilation. */
-static double recompiling_ns(const tare__analysis *of)
+/* Of the time of a fact in seconds: what is in steady state, where the tables are restricted to that. */
+static double part_ns(const tare__analysis *of, const tare__fact_row *fact)
 {
-    return tare__sum_named(of, "torch.recompile", false).total_ns +
-           tare__sum_named(of, "torch.recompile backward", false).total_ns;
+    double sum = fact->mean * (double)fact->count * 1e9, from = fact->first_at_ns - fact->first * 1e9;
+    const tare__phase *steady = &of->phases.steady;
+    if (!of->whole)
+        return sum;
+    return fmin(sum, fmax(0, fmin(fact->last_at_ns, steady->to_ns) - fmax(from, steady->from_ns)));
+}
+
+/* A backward graph is compiled at the first backward pass, after its forward graph: this takes additional time, but
+ * is not another recompilation. `rank`: of one rank only; may be NULL. */
+static double recompiling_ns(const tare__analysis *of, const tare__analysis *rank, double *n)
+{
+    double ns = 0;
+    *n = 0;
+    for (size_t i = 0; i < of->n_facts; i++) {
+        const tare__fact_row *fact = &of->facts[i];
+        bool forward = strcmp(fact->key, "torch.recompile") == 0;
+        if ((!forward && strcmp(fact->key, "torch.recompile.backward") != 0) ||
+            (rank && (fact->process == TARE__NO_ROW || of->processes[fact->process].number != rank->processes->number)))
+            continue;
+        *n += forward ? (double)fact->count : 0;
+        ns += part_ns(of, fact);
+    }
+    return ns;
 }
 
 static double gain_of_recompiling(const tare__analysis *rank, const void *context)
 {
-    (void)context;
-    return recompiling_ns(rank) / rank->run.elapsed_ns;
+    const tare__analysis *all = context;
+    double n;
+    return recompiling_ns(all, all->n_ranks ? rank : NULL, &n) / rank->run.elapsed_ns;
 }
 
 /* Counted over the whole run, since recompilations extend the detected startup; the gain is of steady state. */
 void tare__rule_recompiles(findings *out, const tare__analysis *of)
 {
     const tare__analysis *whole = of->whole ? of->whole : of;
-    double calls = tare__sum_named(whole, "torch.recompile", false).calls;
-    double all = recompiling_ns(whole), steady = recompiling_ns(of);
+    double calls, unused, all = recompiling_ns(whole, NULL, &calls), steady = recompiling_ns(of, NULL, &unused);
     double share = all / whole->run.elapsed_ns;
     if (!of->run.clock_known || calls < limit(LIMIT_RECOMPILES) || !(share > limit(LIMIT_RECOMPILING)))
         return;
@@ -552,7 +572,7 @@ void tare__rule_recompiles(findings *out, const tare__analysis *of)
                      "torch.compile(dynamic=True), mark_dynamic, or pad to a few sizes. Turn Python numbers that "
                      "change between calls into tensors.");
     if (steady > 0)
-        tare__say_rank_gain(out, of, gain_of_recompiling, NULL, "the time spent recompiling in steady state");
+        tare__say_rank_gain(out, of, gain_of_recompiling, of, "the time spent recompiling in steady state");
     else
         tare__say_gain(out, NAN, "not predicted: all of it was before steady state");
     tare__say_figure(out, "recompiles", calls, TARE__SHOW_COUNT);
@@ -635,7 +655,7 @@ void tare__rule_growing_graph(findings *out, const tare__analysis *of)
     tare__say_evidence(
         out, "Backward passes with retain_graph=True go through more and more nodes: they include earlier steps.");
     const tare__hot_question backward = tare__of_phase("backward", "the time in backward passes");
-    tare__say_line(out, of, &backward, "backward @ ", NULL, "");
+    tare__say_line(out, of, &backward, "backward", NULL, "");
     tare__say_advice(out,
                      "Detach what is carried from step to step (hidden states, running sums of losses): state = "
                      "state.detach().");

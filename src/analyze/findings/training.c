@@ -4,6 +4,7 @@
 #include "training.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -134,40 +135,61 @@ static bool begins(const char *name, const char *start)
     return start && strncmp(name, start, strlen(start)) == 0;
 }
 
-/* The line with most of the stack samples whose names begin with one of the two; NULL: there are none. */
-static const tare__aggregate_row *line_of(const tare__analysis *of, const char *start, const char *or, double *share)
+/* What the package's hook told of the line whose samples are in this aggregate; NULL: it is the program's own, whatever
+ * its name. Lines of what the program was doing then, or of all whose word for that begins with `or` (may be NULL). */
+static const tare__fact_row *told_of(const tare__analysis *of, const tare__aggregate_row *row, const char *doing,
+                                     const char *or)
 {
-    const tare__aggregate_row *most = NULL;
-    double all = 0;
+    static const char key[] = "torch.line.";
+    const char *slash = strrchr(row->file, '/'), *base = slash ? slash + 1 : row->file;
+    for (size_t i = 0; i < of->n_facts; i++) {
+        const tare__fact_row *fact = &of->facts[i];
+        const char *was = fact->key + sizeof key - 1;
+        char name[700]; /* as torch_lines.c makes it */
+        if (!begins(fact->key, key) || !(strcmp(was, doing) == 0 || begins(was, or)) || fact->line != row->line ||
+            !fact->file || !fact->text || strcmp(fact->file, row->file) != 0)
+            continue;
+        snprintf(name, sizeof name, "%s @ %s:%u %s", was, base, (unsigned)row->line, fact->text);
+        if (strcmp(name, row->name) == 0)
+            return fact;
+    }
+    return NULL;
+}
+
+/* The line with most of the samples; NULL: there are none. */
+static const tare__fact_row *line_of(const tare__analysis *of, const char *doing, const char *or, double *share)
+{
+    const tare__fact_row *most = NULL;
+    double all = 0, most_ns = 0;
     for (size_t i = 0; i < of->n_aggregates; i++) {
         const tare__aggregate_row *row = &of->aggregates[i];
-        if (!row->file || !(row->total_ns > 0) || !(begins(row->name, start) || begins(row->name, or)))
-            continue;
-        all += row->total_ns;
-        if (!most || row->total_ns > most->total_ns)
-            most = row;
+        const tare__fact_row *told = row->file && row->total_ns > 0 ? told_of(of, row, doing, or) : NULL;
+        all += told ? row->total_ns : 0;
+        if (told && row->total_ns > most_ns) {
+            most = told;
+            most_ns = row->total_ns;
+        }
     }
-    *share = most ? most->total_ns / all : NAN;
+    *share = most ? most_ns / all : NAN;
     return most;
 }
 
-bool tare__has_line(const tare__analysis *of, const char *start)
+bool tare__has_line(const tare__analysis *of, const char *doing)
 {
-    return line_of(of, start, NULL, &(double){0}) != NULL;
+    return line_of(of, doing, NULL, &(double){0}) != NULL;
 }
 
-bool tare__say_line(findings *out, const tare__analysis *of, const tare__hot_question *question, const char *start,
+bool tare__say_line(findings *out, const tare__analysis *of, const tare__hot_question *question, const char *doing,
                     const char *or, const char *there)
 {
     double share;
     if (tare__say_hot(out, of, question))
         return true;
-    const tare__aggregate_row *line = line_of(of, start, or, &share);
-    const char *function = line ? strrchr(line->name, ' ') : NULL;
+    const tare__fact_row *line = line_of(of, doing, or, &share);
     if (line) {
         tare__say_location(out, line->file, line->line);
         tare__say_evidence(out, "%s of the stack samples%s are at %s:%u, in %s.", percent(share).text, there,
-                           line->file, (unsigned)line->line, function ? function + 1 : "?");
+                           line->file, (unsigned)line->line, line->text);
     }
     return line != NULL;
 }

@@ -33,10 +33,10 @@ bool tare__training_of(const tare__analysis *of, training *sum);
 double tare__of_steady(const tare__analysis *rank, const training *sum, double ns);
 
 /* Which line takes most of the time that the question is about. Without sampled stacks, of the samples that the package
- * takes inside the program: their names begin with `start`, or with `or` if that is not NULL; `there` is added to "the
- * stack samples". False: there are none. */
-bool tare__has_line(const tare__analysis *of, const char *start);
-bool tare__say_line(findings *out, const tare__analysis *of, const tare__hot_question *question, const char *start,
+ * takes inside the program, of those taken while it was `doing` that ("forward"), or what begins with `or` (may be
+ * NULL); `there` is added to "the stack samples". False: there are none. */
+bool tare__has_line(const tare__analysis *of, const char *doing);
+bool tare__say_line(findings *out, const tare__analysis *of, const tare__hot_question *question, const char *doing,
                     const char *or, const char *there);
 
 #endif

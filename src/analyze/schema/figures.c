@@ -165,6 +165,17 @@ static const tare__schema_column only_columns[] = {
 };
 #undef R
 
+#define R tare__compared_function
+static const tare__schema_column function_columns[] = {
+    C(function, TEXT, NOTHING, "qualified name", .key = true),
+    C(file, TEXT, NOTHING, "its file, without directories; empty: not known", .key = true),
+    N("baseline", base, DOUBLE, SHARE, "share of active time in the function itself; 0: not sampled",
+      .label = "Baseline (self)"),
+    N("candidate", head, DOUBLE, SHARE, "… of the candidate", .label = "Candidate (self)"),
+    C(change, DOUBLE, CHANGE, "`candidate` - `baseline`", .label = "Change (points)"),
+};
+#undef R
+
 MADE(compare_same, tare__comparison,
      tare__value_count(row->n - row->worse - row->better - row->different - row->inconclusive, true))
 MADE(compare_answer, tare__compare_view, tare__value_text(row->answer))
@@ -238,9 +249,14 @@ static const tare__table only_candidate =
     OF_COMPARISON("only_candidate", only_columns, const tare__figure *, only_head, n_only_head,
                   "a figure that the baseline does not have", .label = "Candidate only");
 
+static const tare__table functions = OF_COMPARISON(
+    "functions", function_columns, tare__compared_function, functions, n_functions,
+    "a function whose share of the active time of stack samples changed by 0.25 percentage points or more, by absolute "
+    "change; of one run on each side", .label = "Functions");
+
 static const tare__table *const compare_tables[] = {&compare_top, &compare_baseline, &compare_candidate,
                                                     &counted_verdicts, &compare_warnings, &ab, &tare__table_compared,
-                                                    &only_baseline, &only_candidate};
+                                                    &only_baseline, &only_candidate, &functions};
 DOCUMENT(compare, "tare-compare", 1, 1, compare_tables);
 
 /* ---- a check ----------------------------------------------------------------------------------------------------- */

@@ -39,6 +39,8 @@ MADE(process_rank, tare__process_row, tare__value_count(row->rank, row->has_rank
 MADE(process_status, tare__process_row, tare__value_whole(row->exit_status, row->has_exit_status))
 
 #define R tare__process_row
+#define USED(member, show, what, title) \
+    N(#member, used.member, DOUBLE, show, what, .label = title, .absent = "sampled at most once")
 static const tare__schema_column process_columns[] = {
     C(number, U32, NOTHING, "number of the process in the file", HIDDEN),
     C(label, TEXT, NOTHING, "display name: `rank 1 (python train.py)`; of a process without a rank, `command`",
@@ -54,6 +56,10 @@ static const tare__schema_column process_columns[] = {
     C(dropped_spans, U64, COUNT, "spans dropped for lack of buffer space", HIDDEN),
     C(dropped_others, U64, COUNT, "other events dropped", HIDDEN),
     C(busy_ns, NS, NS, "time in the top-level spans of its threads", .label = "In spans", .absent_at = AT(not_joined)),
+    USED(cpu_seconds, SECONDS, "CPU time, user and system, between its first and last sample", "CPU"),
+    USED(memory_peak_bytes, BYTES, "most resident memory", "Peak memory"),
+    USED(disk_read_bytes, BYTES, "bytes read from disks, between its first and last sample", "Disk read"),
+    USED(disk_write_bytes, BYTES, "bytes written to disks, between its first and last sample", "Disk written"),
     C(joined_at_ns, NS, NS, "when it began to record", .absent_at = AT(not_joined)),
     C(left_at_ns, NS, NS, "when it stopped", .absent_at = AT(not_joined)),
     M("wait_status", SIGNED, NOTHING, process_status, "status as of wait(2)", .label = "Ended",

@@ -9,7 +9,8 @@
 
 #include "tare.h"
 
-uint32_t tare__operators_at(keyed *table, size_t row_bytes, uint32_t a, uint32_t b, uint32_t c, bool *fresh)
+/* The index of a key, created and zeroed if missing; UINT32_MAX: out of memory. */
+static uint32_t index_at(keyed *table, size_t row_bytes, uint32_t a, uint32_t b, uint32_t c, bool *fresh)
 {
     uint32_t key[3] = {a, b, c};
     if (!table->index)
@@ -66,7 +67,7 @@ tare__direction tare__operators_direction(const operators *all, const node *node
 static int add_module_call(operators *all, const node *node, place *place)
 {
     bool fresh;
-    uint32_t at = tare__operators_at(&all->modules, sizeof(module_sum), place->module, node->name, 0, &fresh);
+    uint32_t at = index_at(&all->modules, sizeof(module_sum), place->module, node->name, 0, &fresh);
     if (at == UINT32_MAX)
         return TARE_E_MEMORY;
     module_sum *module = &MODULES(all)[at];
@@ -85,7 +86,7 @@ static int add_cell(operators *all, uint32_t module, uint32_t name, tare__direct
                     uint64_t total, double self)
 {
     bool fresh;
-    uint32_t at = tare__operators_at(&all->cells, sizeof(module_operator), module, name, direction, &fresh);
+    uint32_t at = index_at(&all->cells, sizeof(module_operator), module, name, direction, &fresh);
     if (at == UINT32_MAX)
         return TARE_E_MEMORY;
     module_operator *cell = &CELLS(all)[at];
@@ -103,7 +104,7 @@ static int add_to_module(operators *all, operator_sum *sum, uint32_t row, const 
     bool fresh;
     if (!place->module)
         return 0;
-    if (tare__operators_at(&all->seen, 1, row, place->module, 0, &fresh) == UINT32_MAX)
+    if (index_at(&all->seen, 1, row, place->module, 0, &fresh) == UINT32_MAX)
         return TARE_E_MEMORY;
     sum->modules += fresh;
     if (!sum->module)
@@ -129,7 +130,7 @@ static int add_operator(operators *all, const node *node, place *place)
 {
     bool fresh;
     place->direction = tare__operators_direction(all, node, place);
-    uint32_t at = tare__operators_at(&all->sums, sizeof(operator_sum), node->name, place->phase, place->direction,
+    uint32_t at = index_at(&all->sums, sizeof(operator_sum), node->name, place->phase, place->direction,
                                      &fresh);
     if (at == UINT32_MAX)
         return TARE_E_MEMORY;
@@ -204,7 +205,7 @@ static int take_pair(operators *all, const pair *pair)
         MODULES(all)[at - 1].backward_calls += pair->calls;
     }
     bool fresh;
-    if (tare__operators_at(&all->seen, 1, (uint32_t)(backward - SUMS(all)), place->module, 0, &fresh) == UINT32_MAX)
+    if (index_at(&all->seen, 1, (uint32_t)(backward - SUMS(all)), place->module, 0, &fresh) == UINT32_MAX)
         return TARE_E_MEMORY;
     backward->modules += fresh;
     if (!backward->module)

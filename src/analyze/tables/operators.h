@@ -63,8 +63,6 @@ typedef struct operators {
     const char *refused; /* why no step recorded shapes; NULL: not requested */
 } operators;
 
-/* The index of a key, created and zeroed if missing; UINT32_MAX: out of memory. */
-uint32_t tare__operators_at(keyed *table, size_t row_bytes, uint32_t a, uint32_t b, uint32_t c, bool *fresh);
 #define SUMS(all)    ((operator_sum *)(all)->sums.rows)
 #define MODULES(all) ((module_sum *)(all)->modules.rows)
 #define CELLS(all)   ((module_operator *)(all)->cells.rows)

@@ -241,10 +241,11 @@ static const char *sentence(tare__arena *arena, const char *format, unsigned lon
 static double compile_time(const tare__analysis *analysis)
 {
     double sum = 0;
-    for (size_t i = 0; i < analysis->n_spans; i++)
-        if (strcmp(analysis->spans[i].name, "torch.compile") == 0 ||
-            strcmp(analysis->spans[i].name, "torch.compile backward") == 0)
-            sum += analysis->spans[i].total_ns;
+    for (size_t i = 0; i < analysis->n_facts; i++) {
+        const tare__fact_row *fact = &analysis->facts[i];
+        if (strcmp(fact->key, "torch.compile") == 0 || strcmp(fact->key, "torch.compile.backward") == 0)
+            sum += fact->mean * (double)fact->count * 1e9;
+    }
     return sum > 0 ? sum : NAN;
 }
 

@@ -115,12 +115,71 @@ static int fill_process(const work *work, tare__arena *arena, const tare__trace_
         .exit_status = (int)from->exit_status,
         .dropped_spans = from->unattributed_spans,
         .dropped_others = from->unattributed_others,
+        .used = tare__used_nothing,
     };
     if (!from->arguments)
         return 0;
     row->command = tare__analyze_command(arena, from->arguments, from->arguments_bytes);
     row->label = row->command ? tare__analyze_label(work, arena, from) : NULL;
     return row->label ? 0 : TARE_E_MEMORY;
+}
+
+const tare__used tare__used_nothing = {NAN, NAN, NAN, NAN, NAN};
+
+static void add(double *sum, double more)
+{
+    if (isfinite(more))
+        *sum = isfinite(*sum) ? *sum + more : more;
+}
+
+void tare__used_add(tare__used *to, const tare__metric_row *metric)
+{
+    if (metric->n == 0)
+        return;
+    switch (metric->known) { /* fmax ignores NaN */
+    case TARE__M_CPU_USER:
+    case TARE__M_CPU_SYSTEM: add(&to->cpu_seconds, metric->total); break;
+    case TARE__M_RSS:
+    case TARE__M_RSS_PEAK: to->memory_peak_bytes = fmax(to->memory_peak_bytes, metric->max); break;
+    case TARE__M_THREADS: to->threads = fmax(to->threads, metric->max); break;
+    case TARE__M_DISK_READ: add(&to->disk_read_bytes, metric->total); break;
+    case TARE__M_DISK_WRITE: add(&to->disk_write_bytes, metric->total); break;
+    default: break;
+    }
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+    const tare__process_row *left = *(tare__process_row *const *)a, *right = *(tare__process_row *const *)b;
+    return (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+int tare__analyze_process_usage(work *work, tare__analysis *analysis)
+{
+    size_t n = analysis->n_processes;
+    tare__process_row *rows = tare__arena_alloc(analysis->arena, (n + 1) * sizeof *rows), **by_pid;
+    (void)work;
+    by_pid = rows ? malloc((n + 1) * sizeof *by_pid) : NULL;
+    if (!by_pid)
+        return TARE_E_MEMORY;
+    for (size_t i = 0; i < n; i++) {
+        rows[i] = analysis->processes[i];
+        by_pid[i] = &rows[i];
+    }
+    qsort(by_pid, n, sizeof *by_pid, compare_pids);
+    for (size_t i = 0, at = 0; i < analysis->n_metrics; i++) { /* metrics of processes are by their keys */
+        const tare__metric_row *metric = &analysis->metrics[i];
+        if (metric->subject != TARE__SUBJECT_PROCESS)
+            continue;
+        at = at > 0 && by_pid[at - 1]->pid >= (int64_t)metric->key ? 0 : at; /* another owner's */
+        while (at < n && by_pid[at]->pid < (int64_t)metric->key)
+            at++;
+        for (size_t same = at; same < n && by_pid[same]->pid == (int64_t)metric->key; same++)
+            tare__used_add(&by_pid[same]->used, metric);
+    }
+    free(by_pid);
+    analysis->processes = rows;
+    return 0;
 }
 
 static int make_processes(const work *work, tare__analysis *analysis, tare__process_row **made)

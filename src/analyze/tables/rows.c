@@ -44,8 +44,7 @@ void tare__analyze_sort_numbers(tare__number_row *rows, size_t n)
 
 /* A rate is based on the calls that have the number. Spans that record shapes have no rate: their duration is that
  * of the recording. */
-int tare__analyze_numbers(const work *work, tare__arena *arena, const node *of, const tare__number_row **rows,
-                          size_t *n)
+static int make_numbers(const work *work, tare__arena *arena, const node *of, const tare__number_row **rows, size_t *n)
 {
     double tick_ns = tare__trace_tick_ns(work->trace);
     size_t count = 0;
@@ -202,7 +201,7 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
         .each = tare__analyze_durations(maker->work, &node->hist, node->min, node->max, of_calls, node->hist.total),
     };
     tare__hist_free(&node->hist); /* frees memory for the following rows */
-    return tare__analyze_numbers(maker->work, maker->arena, node, &row->numbers, &row->n_numbers);
+    return make_numbers(maker->work, maker->arena, node, &row->numbers, &row->n_numbers);
 }
 
 /* A parent needs the number of its children's calls before their rows are made; the count must outlive the buckets. */

@@ -24,28 +24,11 @@ typedef struct importing {
 } importing;
 
 /* ---- the name of a module ------------------------------------------------------------------------------------ */
-static const char *after_last(const char *path, const char *part)
-{
-    const char *found = NULL;
-    for (const char *at = path; (at = strstr(at, part)); at++)
-        found = at + strlen(part);
-    return found;
-}
-
-/* Where the module's path begins: below the folder of packages or of the standard library; own code: the file name. */
+/* Where the module's path begins; of own code: the file name. */
 static const char *path_of(const char *file)
 {
-    const char *at = after_last(file, "/site-packages/");
-    at = at ? at : after_last(file, "/dist-packages/");
-    if (at)
-        return at;
-    for (const char *lib = file; (lib = strstr(lib, "/lib/python3")); lib++) {
-        at = strchr(lib + strlen("/lib/python3"), '/');
-        if (at)
-            return at + 1;
-    }
-    at = strrchr(file, '/');
-    return at ? at + 1 : file;
+    const char *module = tare__module_path(file, NULL), *slash = strrchr(file, '/');
+    return module ? module : slash ? slash + 1 : file;
 }
 
 /* ".../site-packages/pandas/core/frame.py": pandas.core.frame; "<frozen os>": os; a package: without __init__. */

@@ -15,29 +15,13 @@ static size_t component(const char *path)
     return path[n] ? n : dot > 0 && dot < n ? dot : n;
 }
 
-/* After the last such folder in the path; NULL: none. */
-static const char *after(const char *path, const char *folder)
+/* Behind the last such folder in the path; NULL: none, or nothing behind it. */
+static const char *behind(const char *file, const char *folder)
 {
     const char *found = NULL;
-    for (const char *at = path; (at = strstr(at, folder)); at++)
+    for (const char *at = file; (at = strstr(at, folder)); at++)
         found = at + strlen(folder);
-    return found;
-}
-
-/* Installed packages: the top-level name; "numpy.libs" are libraries of numpy. */
-static bool is_installed(const char *file, const char **name, size_t *length)
-{
-    static const char *const folders[] = {"/site-packages/", "/dist-packages/"};
-    for (size_t i = 0; i < TARE__COUNT_OF(folders); i++) {
-        const char *at = after(file, folders[i]);
-        if (!at || !*at)
-            continue;
-        size_t n = component(at);
-        *length = n > 5 && memcmp(at + n - 5, ".libs", 5) == 0 ? n - 5 : n;
-        *name = at;
-        return true;
-    }
-    return false;
+    return found && *found ? found : NULL;
 }
 
 static bool is_digit(char c)
@@ -45,21 +29,55 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* …/lib/python3.12/json/decoder.py, …/lib/python312.zip/json/decoder.py: json. NULL: not in such a folder. */
+/* …/lib/python3.12/json/decoder.py, …/lib64/python3.13t/json/decoder.py, …/lib/python312.zip/json/decoder.py:
+ * json/decoder.py. NULL: not in such a folder. */
 static const char *standard_library(const char *file)
 {
     for (const char *at = file; (at = strstr(at, "/python3")); at++) {
         const char *end = at + strlen("/python3");
         while (is_digit(*end) || *end == '.')
             end++;
-        if (strncmp(end, "zip/", 4) == 0 && end[-1] == '.')
-            return end + 4;
-        bool lib = (at - file >= 4 && memcmp(at - 4, "/lib", 4) == 0) ||
-                   (at - file >= 6 && memcmp(at - 6, "/lib64", 6) == 0);
-        if (lib && *end == '/' && is_digit(end[-1]))
-            return strncmp(end, "/lib-dynload/", 13) == 0 ? end + 13 : end + 1;
+        bool version = is_digit(end[-1]), lib = (at - file >= 4 && memcmp(at - 4, "/lib", 4) == 0) ||
+                                                (at - file >= 6 && memcmp(at - 6, "/lib64", 6) == 0);
+        end += version && *end == 't'; /* free-threaded */
+        if (strncmp(end, ".zip/", 5) == 0)
+            end += 4;
+        else if (strncmp(end, "zip/", 4) == 0 && !version)
+            end += 3;
+        else if (!lib || !version || *end != '/')
+            continue;
+        end += strncmp(end, "/lib-dynload/", 13) == 0 ? 13 : 1;
+        if (*end)
+            return end;
     }
     return NULL;
+}
+
+/* Tare's own code, where it is not installed: the hook, and what is in the package beside a build. A folder of the user
+ * may have the same name, but not the same content. */
+static const char *tare_itself(const char *file)
+{
+    static const char *const parts[] = {"_hook/", "integrations/", "lines/", "profiler/", "seeds/", "torch/"};
+    static const char *const files[] = {"__init__.py", "__main__.py", "_check.py", "_command.py", "_files.py",
+                                        "_parquet.py", "_report.py", "_summary.py", "_wrap.py", "config.py"};
+    static const char package[] = "tare/";
+    const char *hook = strstr(file, "/tare/_hook/sitecustomize.py"), *at = behind(file, "/python/tare/");
+    bool is = false;
+    for (size_t i = 0; at && i < TARE__COUNT_OF(parts) && !is; i++)
+        is = strncmp(at, parts[i], strlen(parts[i])) == 0;
+    for (size_t i = 0; at && i < TARE__COUNT_OF(files) && !is; i++)
+        is = strcmp(at, files[i]) == 0;
+    return is ? at - (sizeof package - 1) : hook ? hook + 1 : NULL;
+}
+
+const char *tare__module_path(const char *file, bool *standard)
+{
+    const char *found = behind(file, "/site-packages/");
+    found = found ? found : behind(file, "/dist-packages/");
+    const char *library = found ? NULL : standard_library(file);
+    if (standard)
+        *standard = library != NULL;
+    return found ? found : library ? library : tare_itself(file);
 }
 
 /* Code without a file: "<frozen importlib._bootstrap>" is part of the standard library; "<string>" and the cells of a
@@ -80,47 +98,33 @@ static sampled_origin without_file(const char *file, const char **name, size_t *
     return ORIGIN_OWN;
 }
 
-/* Tare's own hooks, where it is not installed. */
-static bool is_tare(const char *file)
+/* "numpy.libs" are libraries of numpy. */
+static sampled_origin of_module(const char *path, bool standard, const char **name, size_t *length)
 {
-    return strstr(file, "/tare/_hook/") || strstr(file, "/python/tare/");
+    size_t n = component(path);
+    *length = n > 5 && memcmp(path + n - 5, ".libs", 5) == 0 ? n - 5 : n;
+    *name = path;
+    return standard ? ORIGIN_STANDARD : ORIGIN_PACKAGE;
 }
 
 static sampled_origin of_python(const char *file, const char **name, size_t *length)
 {
+    bool standard;
     if (!*file)
         return ORIGIN_NONE;
     if (*file == '<')
         return without_file(file, name, length);
-    if (is_installed(file, name, length))
-        return ORIGIN_PACKAGE;
-    const char *module = standard_library(file);
-    if (module && *module) {
-        *name = module;
-        *length = component(module);
-        return ORIGIN_STANDARD;
-    }
-    if (is_tare(file)) {
-        *name = "tare";
-        *length = 4;
-        return ORIGIN_PACKAGE;
-    }
-    return ORIGIN_OWN;
+    const char *module = tare__module_path(file, &standard);
+    return module ? of_module(module, standard, name, length) : ORIGIN_OWN;
 }
 
 /* A library outside of packages: its name is used only where no caller belongs to a package. */
 static sampled_origin of_native(const char *file, const char **name, size_t *length)
 {
-    if (is_installed(file, name, length))
-        return ORIGIN_PACKAGE;
-    const char *module = strstr(file, "/lib-dynload/") ? standard_library(file) : NULL;
-    if (module && *module == '_') /* the part of "json" that is compiled is in "_json" */
-        module++;
-    if (module && *module) {
-        *name = module;
-        *length = component(module);
-        return ORIGIN_STANDARD;
-    }
+    bool standard;
+    const char *module = tare__module_path(file, &standard);
+    if (module && (!standard || strstr(file, "/lib-dynload/"))) /* the compiled part of "json" is "_json" */
+        return of_module(module + (standard && *module == '_'), standard, name, length);
     const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file, *so = strstr(base, ".so");
     *name = base;
     *length = so && so > base ? (size_t)(so - base) : strlen(base);

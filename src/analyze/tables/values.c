@@ -7,7 +7,8 @@
 #include "analyze/inner.h"
 
 /* ---- rows by name -------------------------------------------------------------------------------- */
-void *tare__analyze_row(by_name *table, const canons *names, uint32_t name, bool *fresh)
+/* The row of a name, created and zeroed if missing. NULL: out of memory. */
+static void *row_of(by_name *table, const canons *names, uint32_t name, bool *fresh)
 {
     if (!table->row_of)
         table->row_of = calloc(names->n, sizeof *table->row_of);
@@ -34,7 +35,7 @@ void *tare__analyze_row(by_name *table, const canons *names, uint32_t name, bool
 int tare__analyze_counter(work *work, uint32_t name, uint64_t ticks, double value)
 {
     bool fresh;
-    counter *counter = tare__analyze_row(&work->counters, &work->names, name, &fresh);
+    counter *counter = row_of(&work->counters, &work->names, name, &fresh);
     if (!counter)
         return TARE_E_MEMORY;
     counter->name = name;
@@ -55,7 +56,7 @@ int tare__analyze_counter(work *work, uint32_t name, uint64_t ticks, double valu
 int tare__analyze_mark(work *work, uint32_t name, uint64_t ticks)
 {
     bool fresh;
-    mark *mark = tare__analyze_row(&work->marks, &work->names, name, &fresh);
+    mark *mark = row_of(&work->marks, &work->names, name, &fresh);
     if (!mark)
         return TARE_E_MEMORY;
     mark->name = name;
@@ -82,7 +83,7 @@ int tare__analyze_aggregate(void *context, uint32_t id, const tare__aggregate *f
     work *work = context;
     bool fresh;
     uint32_t name = canon_of(&work->names, from->name);
-    cell *cell = tare__analyze_row(&work->cells, &work->names, name, &fresh);
+    cell *cell = row_of(&work->cells, &work->names, name, &fresh);
     stream *stream = tare__analyze_stream(work, id);
     if (!cell || !stream)
         return TARE_E_MEMORY;

@@ -22,8 +22,6 @@ bool tare__compared_says_unit(const char *name, const char *unit);
 void tare__compared_answer(tare__text *out, const tare__emit_comparison *input);
 /* "3 runs of `python train.py` on host, revision abc, 2026-11-15 12:00" */
 void tare__compared_side(tare__text *out, const tare__figures *figures, const char *name);
-/* A table of the functions whose share of active time changed most. False: out of memory. */
-bool tare__compared_functions(tare__text *out, const struct tare__analysis *base, const struct tare__analysis *head);
 /* In the form that the schema requires. */
 tare__compare_view tare__compared_view(const tare__emit_comparison *input, const char *answer);
 

@@ -251,8 +251,6 @@ static int put_stacks(tare__text *out, const tare__emit_comparison *input, const
     put(out, "<div class=\"sheet tall\" tabindex=\"0\" role=\"region\" aria-label=\"Call tree of both runs\">");
     int status = tare__flame_put_difference(input->base, input->head, out, sink, error);
     put(out, "</div>\n");
-    if (!status)
-        status = tare__compared_functions(out, input->base, input->head) ? 0 : TARE_E_MEMORY;
     put(out, "</section>\n");
     return status;
 }

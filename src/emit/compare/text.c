@@ -207,6 +207,33 @@ static void put_only(tare__page *page, const char *side, const tare__figure *con
     tare__page_more(page, n - shown, "rows");
 }
 
+static void put_functions(tare__page *page, const tare__compared_function *rows, size_t n)
+{
+    static const unsigned widths[] = {VALUE_COLUMNS, VALUE_COLUMNS, VALUE_COLUMNS};
+    char text[TARE__COMPARED_BYTES];
+    size_t shown = tare__page_rows(page, n, FEW_ONLY);
+    unsigned kept = page->name_columns;
+    if (!n)
+        return;
+    page->name_columns = page->options->width - 3 * VALUE_COLUMNS;
+    tare__page_columns(page, "Functions (share of active time, self)", "baseline|candidate|points", widths);
+    for (size_t i = 0; i < shown; i++) {
+        tare__text name = {0};
+        tare__text_format(&name, "%s%s%s%s", rows[i].function, *rows[i].file ? " (" : "", rows[i].file,
+                          *rows[i].file ? ")" : "");
+        if (!name.failed)
+            tare__page_name(page, 0, name.data, 0);
+        tare__text_end(&name, page->out);
+        tare__text_pad_to(page->out, page->name_columns);
+        tare__page_cell(page, VALUE_COLUMNS, tare__unit_percent(text, rows[i].base));
+        tare__page_cell(page, VALUE_COLUMNS, tare__unit_percent(text, rows[i].head));
+        tare__page_cell(page, VALUE_COLUMNS, tare__unit_change(text, rows[i].change));
+        tare__page_line_end(page);
+    }
+    tare__page_more(page, n - shown, "rows");
+    page->name_columns = kept;
+}
+
 int tare__emit_comparison_text(const void *what, const tare__emit_options *options, const tare__emit_sink *sink,
                                tare__error *error)
 {
@@ -222,6 +249,7 @@ int tare__emit_comparison_text(const void *what, const tare__emit_options *optio
     }
     put_only(&page, "Baseline only", (const tare__figure *const *)from->only_base, from->n_only_base);
     put_only(&page, "Candidate only", (const tare__figure *const *)from->only_head, from->n_only_head);
+    put_functions(&page, from->functions, from->n_functions);
     tare__page_line_end(&page);
     tare__page_say(&page, TARE__PAGE_FAINT, 0, "! worse, + better, ~ changed, = no significant change, ? inconclusive");
     return tare__emit_end(&text, 0, sink, error);

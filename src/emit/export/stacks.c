@@ -73,32 +73,13 @@ void tare__stack_put_line(tare__text *out, const char *text, size_t length)
     }
 }
 
-/* Past "lib/python3.12/"; NULL: not in a standard library. */
-static const char *after_library(const char *file)
-{
-    for (const char *at = file; (at = strstr(at, "/python3"));) {
-        at += strlen("/python3");
-        at += strspn(at, ".0123456789t");
-        if (*at == '/')
-            return at + 1;
-    }
-    return NULL;
-}
-
 const char *tare__stack_file(const tare__analysis *analysis, const char *file)
 {
-    static const char *const packages[] = {"/site-packages/", "/dist-packages/"};
-    const char *folder = analysis->run.directory;
+    bool standard;
+    const char *folder = analysis->run.directory, *module = tare__module_path(file, &standard);
     size_t length = folder ? strlen(folder) : 0;
-    for (size_t i = 0; i < TARE__COUNT_OF(packages); i++) {
-        const char *at = strstr(file, packages[i]);
-        if (at && at[strlen(packages[i])])
-            return at + strlen(packages[i]);
-    }
-    if (length > 1 && strncmp(file, folder, length) == 0 && file[length] == '/' && file[length + 1])
-        return file + length + 1;
-    const char *library = after_library(file);
-    return library && *library ? library : file;
+    bool below = length > 1 && strncmp(file, folder, length) == 0 && file[length] == '/' && file[length + 1];
+    return module && !(standard && below) ? module : below ? file + length + 1 : file;
 }
 
 bool tare__stack_is_active(const tare__analysis *analysis, const tare__stack_node *node, unsigned state)

@@ -180,8 +180,8 @@ static void put_data(tare__html *page)
     hand_on(page);
 }
 
-static int write_page(const tare__emit_input *input, const tare__html_limits *limits, const tare__emit_sink *sink,
-                      tare__error *error)
+int tare__html_write(const tare__emit_input *input, const tare__html_limits *limits, const tare__emit_sink *sink,
+                     tare__error *error)
 {
     tare__html page = {.analysis = input->analysis,
                        .timeline = input->timeline,
@@ -199,17 +199,11 @@ static int write_page(const tare__emit_input *input, const tare__html_limits *li
     return page.status;
 }
 
-int tare__html_write(const tare__analysis *analysis, const tare__timeline *timeline,
-                     const tare__html_limits *limits, const tare__emit_sink *sink, tare__error *error)
-{
-    return write_page(&(tare__emit_input){.analysis = analysis, .timeline = timeline}, limits, sink, error);
-}
-
 static int emit_html(const tare__emit_input *input, const tare__emit_options *options,
                      const tare__emit_sink *sink, tare__error *error)
 {
     (void)options;
-    return write_page(input, &tare__html_limits_of_a_page, sink, error);
+    return tare__html_write(input, &tare__html_limits_of_a_page, sink, error);
 }
 
 const tare__emitter tare__emit_html = {

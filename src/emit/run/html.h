@@ -31,12 +31,11 @@ typedef struct tare__html {
 } tare__html;
 
 /* The whole page from tables. 0; TARE_E_SYSTEM if the sink refused, TARE_E_MEMORY with a message. */
-int tare__html_write(const tare__analysis *analysis, const tare__timeline *timeline,
-                     const tare__html_limits *limits, const tare__emit_sink *sink, tare__error *error);
+int tare__html_write(const tare__emit_input *input, const tare__html_limits *limits, const tare__emit_sink *sink,
+                     tare__error *error);
 
 /* ---- parts of the data: each writes keys and values into the current object --------------------- */
 void tare__html_tables(tare__html *page); /* all tables of the report's schema, including the following */
-void tare__html_spans(tare__html *page);
 void tare__html_metrics(tare__html *page);
 void tare__html_heat(tare__html *page);
 void tare__html_stacks(tare__html *page);

@@ -196,23 +196,6 @@ static void put_rows(tare__html *page, const tare__table *table)
     tare__html_close_table(page, all - n);
 }
 
-void tare__html_tables(tare__html *page)
-{
-    const tare__table *table;
-    for (size_t i = 0; (table = tare__schema_table(i)); i++) {
-        if (table->page == TARE__PAGE_NOT)
-            continue;
-        if (table == &tare__table_spans)
-            tare__html_spans(page);
-        else if (table == &tare__table_metrics)
-            tare__html_metrics(page);
-        else if (table->shape == TARE__SHAPE_ROWS)
-            put_rows(page, table);
-        else
-            tare__put_json_table(&page->json, &page->cells, table);
-    }
-}
-
 /* ---- spans: the largest rows if there are too many --------------------------------------------------------------- */
 static int by_total_descending(const void *left, const void *right)
 {
@@ -242,7 +225,7 @@ static double least_total(tare__html *page)
 
 /* A row is kept together with its ancestors: except for rounding, a total is never larger than that of its parent; if
  * it is, the row is omitted together with its parent. */
-void tare__html_spans(tare__html *page)
+static void put_spans(tare__html *page)
 {
     const tare__analysis *analysis = page->analysis;
     const tare__table *table = &tare__table_spans;
@@ -263,4 +246,22 @@ void tare__html_spans(tare__html *page)
     }
     tare__html_close_table(page, analysis->n_spans - kept);
     free(place);
+}
+
+/* ---- all ---------------------------------------------------------------------------------------------------- */
+void tare__html_tables(tare__html *page)
+{
+    const tare__table *table;
+    for (size_t i = 0; (table = tare__schema_table(i)); i++) {
+        if (table->page == TARE__PAGE_NOT)
+            continue;
+        if (table == &tare__table_spans)
+            put_spans(page);
+        else if (table == &tare__table_metrics)
+            tare__html_metrics(page);
+        else if (table->shape == TARE__SHAPE_ROWS)
+            put_rows(page, table);
+        else
+            tare__put_json_table(&page->json, &page->cells, table);
+    }
 }

@@ -14,11 +14,11 @@
 #define PROCESS_CUT 0.01
 #define THREAD_CUT  0.05 /* of the total CPU time; a thread with less gets no line */
 
-/* A process or a thread; values are NaN until a metric provides them. */
+/* A process or a thread. */
 typedef struct seen {
     uint64_t key, owner;
     const char *label;
-    double cpu_s, peak_bytes, threads, read_bytes, wrote_bytes;
+    tare__used used;
 } seen;
 
 typedef struct crowd {
@@ -27,35 +27,10 @@ typedef struct crowd {
 } crowd;
 
 /* ---- from metrics, one row per value, to one row per process ----------------------------------------- */
-static void add(double *sum, double more)
-{
-    if (isfinite(more))
-        *sum = isfinite(*sum) ? *sum + more : more;
-}
-
-static void raise(double *most, double value)
-{
-    *most = fmax(*most, value); /* ignores NaN */
-}
-
-static void take_metric(seen *row, const tare__metric_row *metric)
-{
-    switch (metric->known) {
-    case TARE__M_CPU_USER:
-    case TARE__M_CPU_SYSTEM: add(&row->cpu_s, metric->total); break;
-    case TARE__M_RSS:
-    case TARE__M_RSS_PEAK: raise(&row->peak_bytes, metric->max); break;
-    case TARE__M_THREADS: raise(&row->threads, metric->max); break;
-    case TARE__M_DISK_READ: add(&row->read_bytes, metric->total); break;
-    case TARE__M_DISK_WRITE: add(&row->wrote_bytes, metric->total); break;
-    default: break;
-    }
-}
-
 static int by_cpu(const void *a, const void *b)
 {
     const seen *x = a, *y = b;
-    double left = isfinite(x->cpu_s) ? x->cpu_s : -1, right = isfinite(y->cpu_s) ? y->cpu_s : -1;
+    double left = fmax(x->used.cpu_seconds, -1), right = fmax(y->used.cpu_seconds, -1); /* ignores NaN */
     if (left != right)
         return left < right ? 1 : -1;
     return x->key < y->key ? -1 : x->key > y->key;
@@ -77,10 +52,9 @@ static bool gather(const tare__analysis *analysis, uint32_t subject, crowd *into
         seen *row = into->n > 0 ? &into->rows[into->n - 1] : NULL;
         if (!row || row->key != metric->key || row->owner != metric->owner) {
             row = &into->rows[into->n++];
-            *row = (seen){metric->key, metric->owner, metric->label, NAN, NAN, NAN, NAN, NAN};
+            *row = (seen){metric->key, metric->owner, metric->label, tare__used_nothing};
         }
-        if (metric->n > 0)
-            take_metric(row, metric);
+        tare__used_add(&row->used, metric);
     }
     if (into->n > 1)
         qsort(into->rows, into->n, sizeof *into->rows, by_cpu);
@@ -129,23 +103,24 @@ static void put_process(tare__page *page, const tare__analysis *analysis, const 
     char pid[32];
     snprintf(pid, sizeof pid, " %" PRIu64, row->key);
     tare__page_label(page, 0, name_of(analysis, row), pid, TARE__PAGE_FAINT);
-    TARE__PAGE_CELLS(page, "t%BnBB", row->cpu_s * 1e9, share_of(row->cpu_s, all_s), row->peak_bytes, row->threads,
-                     row->read_bytes, row->wrote_bytes);
+    TARE__PAGE_CELLS(page, "t%BnBB", row->used.cpu_seconds * 1e9, share_of(row->used.cpu_seconds, all_s),
+                     row->used.memory_peak_bytes, row->used.threads, row->used.disk_read_bytes,
+                     row->used.disk_write_bytes);
     tare__page_line_end(page);
 }
 
 static size_t put_threads(tare__page *page, const seen *process, const crowd *threads, double all_s, size_t few)
 {
     size_t lines = 0;
-    if (process->threads < 2)
+    if (process->used.threads < 2)
         return 0;
     for (size_t i = 0; i < threads->n && lines < few; i++) {
         const seen *thread = &threads->rows[i];
-        if (thread->owner != process->key || !(thread->cpu_s >= THREAD_CUT * all_s))
+        if (thread->owner != process->key || !(thread->used.cpu_seconds >= THREAD_CUT * all_s))
             continue;
         char label[96];
         snprintf(label, sizeof label, "%.60s %" PRIu64, thread->label ? thread->label : "", thread->key);
-        put_cpu(page, 2, label, thread->cpu_s, all_s);
+        put_cpu(page, 2, label, thread->used.cpu_seconds, all_s);
         lines++;
     }
     return lines;
@@ -165,7 +140,7 @@ static void put_title(tare__page *page)
 static size_t count_large(const crowd *processes, double all_s)
 {
     size_t n = 0;
-    while (n < processes->n && processes->rows[n].cpu_s >= PROCESS_CUT * all_s)
+    while (n < processes->n && processes->rows[n].used.cpu_seconds >= PROCESS_CUT * all_s)
         n++;
     return n;
 }
@@ -176,7 +151,7 @@ static void put_table(tare__page *page, const tare__analysis *analysis, const cr
     double rows_s = 0;
     bool all = page->options->all;
     for (size_t i = 0; i < processes->n; i++)
-        add(&rows_s, processes->rows[i].cpu_s);
+        rows_s += isfinite(processes->rows[i].used.cpu_seconds) ? processes->rows[i].used.cpu_seconds : 0;
     double all_s = fmax(rows_s, analysis->usage.cpu_seconds); /* ignores NaN */
     size_t n = all ? processes->n : count_large(processes, all_s), few = tare__page_rows(page, n, FEW), shown = 0;
     if (n == 0)

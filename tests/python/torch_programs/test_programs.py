@@ -1,8 +1,11 @@
 """Programs that use torch, under `tare run`: workers, compiled models, parts of a run, ranks."""
 import json
+import os
 import sys
 
 import pytest
+
+import tare
 
 torch = pytest.importorskip("torch", reason="torch is not installed for this Python")
 
@@ -72,6 +75,32 @@ def test_workers_tell_what_they_do(bench, method):
     if method == "fork":  # one that is spawned has had another name before, and that may stay
         assert {"loader worker 0", "loader worker 1"} <= names
     assert [row.value for row in done.report.facts if row.key == "torch.loader.workers"] == [2]
+
+
+def test_lines_without_stack_samples(bench):
+    """Which line loads the data is told by the package's own samples, told apart from aggregates of the program."""
+    script = bench.script(PROLOGUE + """
+    import tare, time
+    class Slow:
+        def __len__(self): return 64
+        def __getitem__(self, i):
+            return decode(i)
+    def decode(i):
+        end = time.perf_counter() + 0.005
+        while time.perf_counter() < end:
+            pass
+        return data[i % 32]
+    with tare.span("data @ script.py:1 mine", aggregate=True):
+        time.sleep(1)
+    train(DataLoader(Slow(), batch_size=8), 2)
+    """)
+    trace = bench.folder / "trace.tare"
+    bench.call(bench.command, "run", "-q", "--no-stacks", "-o", trace, "--", sys.executable, script, hooked=True)
+    report = tare.report(trace)
+    lines = [row for row in report.facts if row.key == "torch.line.data"]
+    assert {row.text for row in lines} == {"decode"} and {os.path.basename(row.file) for row in lines} == {"script.py"}
+    finding = next(row for row in report.findings if row.id == "loader-bound")
+    assert ", in decode" in finding.evidence and "mine" not in finding.evidence, finding
 
 
 def test_samples_are_counted(bench):
@@ -154,6 +183,10 @@ print(torch._dynamo.utils.counters["frames"]["ok"])
     assert int(done.out) == 4
     assert calls(done.report, "torch.compile") == 1 and calls(done.report, "torch.recompile") == 3
     assert calls(done.report, "torch.recompile backward") == 3
+    facts = {key: [row for row in done.report.facts if row.key == key] for key in ("torch.compile", "torch.recompile")}
+    assert [row.text for row in facts["torch.compile"] + facts["torch.recompile"]] == ["0/0", "0/1", "0/2", "0/3"]
+    spent = sum(row.total_ns / 1e9 for row in done.report.spans if row.name == "torch.recompile")
+    assert sum(row.value for row in facts["torch.recompile"]) == pytest.approx(spent, rel=0.05, abs=0.01)
     found = json.loads(bench.call(bench.command, "report", "--json", bench.folder / "trace.tare").out)["findings"]
     titles = [row["title"] for row in found if row["id"] == "recompiles"]
     assert titles in ([], ["torch.compile recompiled 3 times"])  # none where imports take nearly all of the run

@@ -1,24 +1,9 @@
 // tables: every table of the report's schema, sortable and filterable, generated from the description of its columns.
 const ROWS_FIRST = 200;
 const PROCESSES = rowsOf(DATA.processes);
-// Adds resource usage, which is in the metrics of a process, to its row.
 PROCESSES.forEach((row) => {
-  const used = processes.get(row.pid) || {}, total = (metric) => used[metric] && used[metric].total,
-        most = used["memory.rss_peak"] || used["memory.rss"];
   if (!row.joined) row.threads = row.spans = row.busy = null;
-  row.cpu = known(total("cpu.user")) && known(total("cpu.system")) ? total("cpu.user") + total("cpu.system") : null;
-  row.memory = most ? most.max : null;
-  row.read = total("disk.read");
-  row.written = total("disk.write");
 });
-const unsampled = (key, label, unit) =>
-  [key, {label, unit, number: true, absent: "sampled at most once", meaning: "from its sampled metrics"}];
-const MORE = {
-  processes: [
-    unsampled("cpu", "CPU", "seconds"), unsampled("memory", "Peak memory", "bytes"),
-    unsampled("read", "Disk read", "bytes"), unsampled("written", "Disk written", "bytes")
-  ]
-};
 const ROWS = {spans: SPANS, processes: PROCESSES, metrics: METRICS.filter((row) => !row.derived)};
 const rowsIn = (id) => ROWS[id] || (ROWS[id] = rowsOf(DATA[id]));
 
@@ -39,7 +24,7 @@ function textOf(column, row) {
 // Columns grouped under another one are in its list. A column without any value or reason is omitted.
 function columnsOf(id) {
   const made = [];
-  Object.entries(DATA[id].about).concat(MORE[id] || []).forEach(([name, about]) => {
+  Object.entries(DATA[id].about).forEach(([name, about]) => {
     const column = {
       ...about, key: nameIn(DATA[id], name), under: [], absent_by: about.absent_by && nameOf(about.absent_by)
     };

@@ -18,8 +18,7 @@ function sumOf(lines) {
   made.high = made.max.reduce((most, one) => Math.max(most, one), 0);
   return made;
 }
-// Resource usage of a process, from several of its series: CPU as an additional series, totals for its row in the
-// table.
+// The CPU time of a process as an additional series: the sum of two.
 const processes = new Map();
 METRICS.filter((row) => row.subject === "process").forEach((row) => {
   const one = processes.get(row.key) || {key: row.key};
