@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/types.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(off_t) == 8, "files larger than 2 GiB");
@@ -57,6 +58,12 @@ int tare__pread_all(int fd, void *data, size_t bytes, uint64_t offset, size_t *g
         *got += (size_t)done;
     }
     return 0;
+}
+
+bool tare__is_scarce(int fd)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
 const char *tare__temporary_folder(void)
