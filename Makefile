@@ -1,18 +1,23 @@
-# The front door. Meson and Ninja do the building; `make help` lists what there is.
+# Shortcuts for the usual tasks. Meson and Ninja do the building; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD ?= build
 FUZZ_SECONDS ?= 60
 
 .PHONY: all setup demo check test bench soak fuzz install clean help
+# With tests where cmocka is installed, also if it was not when the build folder was made.
+TESTS = $$(pkg-config --exists cmocka && echo true || echo false)
 all: setup $(BUILD)/build.ninja
+	@if [ "$(TESTS)" = true ] && [ "$$(cat "$(BUILD)/.tests" 2>/dev/null)" = false ]; then \
+	    meson configure "$(BUILD)" -Dtests=true && echo true > "$(BUILD)/.tests"; fi
 	@ninja -C "$(BUILD)"
 
 setup:
 	@tools/setup
 
 $(BUILD)/build.ninja: | setup
-	@meson setup "$(BUILD)" "-Dprefix=$(PREFIX)" "-Dtests=$$(pkg-config --exists cmocka && echo true || echo false)"
+	@meson setup "$(BUILD)" "-Dprefix=$(PREFIX)" "-Dtests=$(TESTS)"
+	@echo "$(TESTS)" > "$(BUILD)/.tests"
 	@printf '%s' "$(PREFIX)" > "$(BUILD)/.prefix"
 
 demo: setup $(BUILD)/build.ninja

@@ -107,7 +107,7 @@ typedef struct tare__span_row {
     uint32_t n_rows;   /* rows below it, all levels: the next sibling is at index + 1 + n_rows */
     uint64_t calls;
     uint64_t still_open; /* of the calls: open at the end, counted up to there */
-    uint64_t end_lost;   /* … whose end is not known, counted up to where the loss was detected */
+    uint64_t end_missing;   /* … whose end is not known, counted up to where the loss was detected */
     uint64_t left_open;  /* … closed by the end of a span around them */
     uint64_t continued;  /* spans here that continue a call: the call is counted once, where it began */
     double calls_ns;     /* duration of the calls counted here; differs from the total where calls are split */
@@ -180,7 +180,7 @@ typedef struct tare__step_row {
     uint64_t count;      /* finished steps; the figures are of these */
     uint64_t job_count;  /* the same, but a step that all ranks of a job run together counts once */
     uint64_t ranks;      /* number of ranks that ran them; 0: not known */
-    uint64_t unfinished; /* open at the end, or end lost */
+    uint64_t unfinished; /* open at the end, or end missing */
     uint64_t partial;    /* of `count`: their begin was not recorded */
     double total_ns;
     uint64_t timed;      /* of `count`: basis of the durations: complete steps, or all if none is complete … */
@@ -291,8 +291,8 @@ typedef struct tare__thread_row { /* by process, then in order of appearance */
     double first_at_ns, last_at_ns; /* NaN when no events were read */
     uint64_t dropped_spans, dropped_others;
     uint64_t unmatched_ends; /* ends of spans that were not open */
-    uint64_t lost_ends;      /* ends that could not be recorded: the ring was full */
-    uint64_t lost_blocks;    /* missing blocks, detected by gaps in their ordinals */
+    uint64_t dropped_ends;      /* ends that could not be recorded: the ring was full */
+    uint64_t missing_blocks;    /* missing blocks, detected by gaps in their ordinals */
     uint64_t skipped_slots;
 } tare__thread_row;
 
@@ -512,7 +512,7 @@ typedef struct tare__own_table {
     uint64_t aggregate_calls, aggregate_timed;
     double pair_ns, inner_ns, next_ns, aggregate_ns; /* NaN: not calibrated */
     double own_ns;       /* the recorder's time in the program: number of events times their cost; NaN: not known */
-    double taken_off_ns; /* of that, subtracted from self times */
+    double subtracted_ns; /* of that, subtracted from self times */
     double collector_cpu_ns; /* NaN: the file has no end */
     double sampler_cpu_ns;   /* of that: samplers; NaN: nothing was sampled, or no end */
     double interval_ns, longest_interval_ns; /* sampling interval: configured, and the longest one; NaN: none */

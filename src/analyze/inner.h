@@ -111,7 +111,7 @@ typedef struct node {
     uint32_t parent;  /* id; 0: a root */
     uint32_t name;    /* canon */
     union {
-        uint32_t end_lost;
+        uint32_t end_missing;
         uint32_t flows; /* of a complete span */
     };
     union {
@@ -284,7 +284,7 @@ typedef struct stream {
     uint64_t busy;   /* ticks of top-level spans */
     uint64_t first, last;
     uint64_t events, spans, chained, marks, counters, numbers, complete, aggregate_calls, aggregate_timed;
-    uint64_t unmatched, lost_ends, lost_blocks;
+    uint64_t unmatched, dropped_ends, missing_blocks;
     uint64_t steps, step_ticks, backward_ticks; /* of steps that ended; the phase backward inside them */
     aside since_step; /* since the last step */
     struct first_steps *first_steps; /* for phases; NULL: no step yet */

@@ -87,12 +87,11 @@ const char *tare__frame_kind_word(uint32_t kind)
 
 const char *tare__source_name(const tare__analysis *of, const char *file)
 {
-    const char *directory = of->run.directory, *slash;
+    const char *directory = of->run.directory;
     size_t n = directory ? strlen(directory) : 0;
     if (!file)
         return "?";
     if (n > 1 && strncmp(file, directory, n) == 0 && file[n] == '/' && !tare__module_path(file, NULL))
         return file + n + 1;
-    slash = strrchr(file, '/');
-    return slash ? slash + 1 : file;
+    return tare__base_name(file);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define TARE__LIKELY(x) __builtin_expect(!!(x), 1)
 #define TARE__UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -97,6 +98,15 @@ static inline uint64_t tare__hash_mix(uint64_t hash, uint64_t number)
 {
     hash = (hash ^ number) * UINT64_C(0x9E3779B97F4A7C15);
     return hash ^ hash >> 32;
+}
+
+/* FNV-1a, of several texts in turn. */
+#define TARE__HASH_START UINT64_C(0xCBF29CE484222325)
+static inline uint64_t tare__hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    for (const unsigned char *at = data, *end = at + bytes; at < end; at++)
+        hash = (hash ^ *at) * UINT64_C(0x100000001B3);
+    return hash;
 }
 
 /* ---- intern: text to a dense id, 0, 1, 2, … in order of first use ------------------------------ */
@@ -260,6 +270,14 @@ const char *tare__trust_file(int fd);
 bool tare__trust_path(const char *path, tare__error *error);
 /* The same; `real` is the path that was checked, with links resolved. Use that one. */
 bool tare__trust_real(const char *path, char real[PATH_MAX], tare__error *error);
+/* Without directories. */
+static inline const char *tare__base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+/* Whether it is one of the upper half of the descriptors that this process may have, which is left for other uses. */
+bool tare__is_scarce(int fd);
 /* On PATH, ignoring relative entries, since programs in the current directory are not trusted. */
 bool tare__find_program(const char *name, char *out, size_t room);
 /* What to pass to dlopen for the name of a library: the file that LD_LIBRARY_PATH leads to, if it and every

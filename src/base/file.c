@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/types.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(off_t) == 8, "files larger than 2 GiB");
@@ -65,6 +66,12 @@ uint64_t tare__file_data(int fd, uint64_t offset)
     if (at < 0)
         return errno == ENXIO ? UINT64_MAX : offset; /* or a file system that does not know */
     return (uint64_t)at;
+}
+
+bool tare__is_scarce(int fd)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
 const char *tare__temporary_folder(void)

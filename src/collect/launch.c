@@ -28,12 +28,6 @@ static const char *const interpreters[] = {"python", "pypy",  "bash", "sh",   "d
                                            "node",   "lua",   "Rscript", "julia", "php", "torchrun", "accelerate",
                                            "deepspeed", "java", "mpirun", "mpiexec"};
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* After an interpreter's name: version and build suffix (python3.14t, python3.14d, python3.14-dbg). */
 static bool is_version(const char *text)
 {
@@ -47,7 +41,7 @@ static bool is_version(const char *text)
 
 static bool is_interpreter(const char *word)
 {
-    const char *base = base_of(word);
+    const char *base = tare__base_name(word);
     for (size_t i = 0; i < TARE__COUNT_OF(interpreters); i++) {
         size_t length = strlen(interpreters[i]);
         if (strncmp(base, interpreters[i], length) == 0 && is_version(base + length))
@@ -74,7 +68,7 @@ static char *const *skip_wrappers(char *const *word)
     for (bool again = true; again && word[0] && word[1];) {
         again = false;
         for (size_t i = 0; i < TARE__COUNT_OF(wrappers); i++) {
-            if (strcmp(base_of(word[0]), wrappers[i].name) != 0)
+            if (strcmp(tare__base_name(word[0]), wrappers[i].name) != 0)
                 continue;
             char *const *at = word + 1;
             int own = wrappers[i].words;
@@ -119,7 +113,7 @@ static const char *naming_word(char *const *command)
 
 void tare__run_name(char *const *command, char out[TARE__PATH_BYTES])
 {
-    const char *name = base_of(naming_word(command));
+    const char *name = tare__base_name(naming_word(command));
     size_t length = strnlen(name, 200);
     if (is_script(name))
         length = (size_t)(strrchr(name, '.') - name);

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -100,13 +99,6 @@ static bool map_all(tare__source *source, int fd, bool shared)
     }
     source->bytes = bytes;
     return true;
-}
-
-/* Half of the descriptors are reserved for temporary use. */
-static bool is_scarce(int fd)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
 static void lend_reserve(tare__collector *collector)
@@ -256,7 +248,7 @@ static void set_pid(tare__collector *collector, tare__source *source, pid_t pid)
     if (source->pidfd >= 0)
         close(source->pidfd);
     source->pidfd = pid > 0 ? open_pid(pid) : -1;
-    if (source->pidfd >= 0 && is_scarce(source->pidfd)) {
+    if (source->pidfd >= 0 && tare__is_scarce(source->pidfd)) {
         close(source->pidfd);
         source->pidfd = -1;
     }
@@ -292,7 +284,7 @@ static tare__source *open_source(tare__collector *collector, const char *folder,
         tare__source_free(source);
         return NULL;
     }
-    if (is_scarce(source->fd)) {
+    if (tare__is_scarce(source->fd)) {
         close(source->fd);
         source->fd = -1;
     }

@@ -16,6 +16,11 @@ static inline uint64_t tare__zigzag(int64_t value)
 {
     return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
 }
+/* The difference to the previous number. */
+static inline uint64_t tare__zigzag_from(uint64_t value, uint64_t before)
+{
+    return tare__zigzag((int64_t)(value - before));
+}
 static inline int64_t tare__unzigzag(uint64_t value)
 {
     return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);

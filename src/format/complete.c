@@ -6,11 +6,6 @@
 
 enum { NAME, TRACK, START, DURATION, ID, PARENT, FLOW, COLUMNS };
 
-static uint64_t difference(uint64_t value, uint64_t before)
-{
-    return tare__zigzag((int64_t)(value - before));
-}
-
 static void fill_columns(const tare__complete_span *spans, uint32_t n, uint64_t first_ticks, uint8_t **at)
 {
     tare__complete_span before = {.start = first_ticks};
@@ -18,11 +13,11 @@ static void fill_columns(const tare__complete_span *spans, uint32_t n, uint64_t 
         const tare__complete_span *span = &spans[i];
         at[NAME] = tare__varint_write(at[NAME], tare__name_or_lost(span->name));
         at[TRACK] = tare__varint_write(at[TRACK], span->track);
-        at[START] = tare__varint_write(at[START], difference(span->start, before.start));
-        at[DURATION] = tare__varint_write(at[DURATION], difference(span->end, span->start));
-        at[ID] = tare__varint_write(at[ID], difference(span->id, before.id));
-        at[PARENT] = tare__varint_write(at[PARENT], difference(span->parent, before.parent));
-        at[FLOW] = tare__varint_write(at[FLOW], difference(span->flow, before.flow));
+        at[START] = tare__varint_write(at[START], tare__zigzag_from(span->start, before.start));
+        at[DURATION] = tare__varint_write(at[DURATION], tare__zigzag_from(span->end, span->start));
+        at[ID] = tare__varint_write(at[ID], tare__zigzag_from(span->id, before.id));
+        at[PARENT] = tare__varint_write(at[PARENT], tare__zigzag_from(span->parent, before.parent));
+        at[FLOW] = tare__varint_write(at[FLOW], tare__zigzag_from(span->flow, before.flow));
         before = *span;
     }
 }

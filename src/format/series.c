@@ -25,20 +25,15 @@ static const char *text_of(const tare__series *series, unsigned text)
     return texts[text];
 }
 
-static uint64_t difference(uint64_t value, uint64_t before)
-{
-    return tare__zigzag((int64_t)(value - before));
-}
-
 static void fill_series(const tare__series *series, const tare__series *before, uint8_t **at)
 {
     const uint64_t numbers[NUMBERS] = {
-        difference(series->id, before->id),
+        tare__zigzag_from(series->id, before->id),
         series->unit,
         series->kind,
         series->subject,
-        difference(series->key, before->key),
-        difference(series->owner, before->owner),
+        tare__zigzag_from(series->key, before->key),
+        tare__zigzag_from(series->owner, before->owner),
         series->metric_bytes,
         series->label_bytes,
         series->absent_bytes,

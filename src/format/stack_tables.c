@@ -14,11 +14,6 @@ enum { NAMES = NUMBERS, FILES, THREADS, COLUMNS };
 #define FILE_NONE 0u
 #define FILE_SAME 1u /* as the previous function of the block */
 
-static uint64_t difference(uint64_t value, uint64_t before)
-{
-    return tare__zigzag((int64_t)(value - before));
-}
-
 /* ---- encoding ---------------------------------------------------------------------------------------------- */
 static void put(uint8_t **at, uint64_t value)
 {
@@ -40,7 +35,7 @@ static void fill_functions(const tare__stack_part *part, uint8_t **at)
         const tare__stack_function *function = &part->functions[i];
         bool same = function->file_bytes && function->file == file;
         put(&at[FUNCTION_KIND], function->kind);
-        put(&at[FIRST_LINE], difference(function->first_line, line));
+        put(&at[FIRST_LINE], tare__zigzag_from(function->first_line, line));
         put(&at[NAME_BYTES], function->name_bytes);
         put_text(&at[NAMES], function->name, function->name_bytes);
         put(&at[FILE_BYTES], same ? FILE_SAME : function->file_bytes ? function->file_bytes + 1 : FILE_NONE);
@@ -56,7 +51,7 @@ static void fill_stacks(const tare__stack_part *part, uint8_t **at)
     for (uint32_t i = 0; i < part->stack_count; i++) {
         const tare__stack_row *row = &part->stacks[i];
         put(&at[CALLER], row->caller ? part->first_stack + i - row->caller : 0);
-        put(&at[FUNCTION], difference(row->function, function));
+        put(&at[FUNCTION], tare__zigzag_from(row->function, function));
         put(&at[LINE], row->line);
         function = row->function;
     }
@@ -67,9 +62,9 @@ static void fill_threads(const tare__stack_part *part, uint8_t **at)
     uint64_t pid = 0, start = 0;
     for (uint32_t i = 0; i < part->thread_count; i++) {
         const tare__stack_thread *thread = &part->threads[i];
-        put(&at[PID], difference((uint64_t)thread->pid, pid));
-        put(&at[TID], difference((uint64_t)thread->tid, (uint64_t)thread->pid));
-        put(&at[START], difference(thread->start_time, start));
+        put(&at[PID], tare__zigzag_from((uint64_t)thread->pid, pid));
+        put(&at[TID], tare__zigzag_from((uint64_t)thread->tid, (uint64_t)thread->pid));
+        put(&at[START], tare__zigzag_from(thread->start_time, start));
         put(&at[MAIN], thread->main);
         put(&at[THREAD_BYTES], thread->name_bytes);
         put_text(&at[THREADS], thread->name, thread->name_bytes);

@@ -168,14 +168,6 @@ static void put_all(tare__ort_tensor *tensor, const tare__model_fill *fill, int6
     }
 }
 
-static uint64_t hash_of(const char *name)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a: inputs of one type must not be equal */
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 1099511628211u;
-    return hash;
-}
-
 int tare__ort_generate(tare__ort_tensor *tensor, const tare__model_fill *fill, uint64_t seed, tare__arena *arena,
                        tare__error *error)
 {
@@ -196,7 +188,7 @@ int tare__ort_generate(tare__ort_tensor *tensor, const tare__model_fill *fill, u
         return tare__fail(error, TARE_E_MEMORY, "out of memory: input '%.100s' has %zu bytes", tensor->name,
                           tensor->bytes);
     tare__random random;
-    tare__random_seed(&random, seed ^ hash_of(tensor->name));
+    tare__random_seed(&random, seed ^ tare__hash_bytes(TARE__HASH_START, tensor->name, strlen(tensor->name)));
     put_all(tensor, fill, elements, &random);
     return 0;
 }

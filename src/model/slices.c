@@ -12,9 +12,7 @@ struct tare__slices_entry {
 
 static uint32_t hash_of(tare__slice name)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < name.length; i++)
-        hash = (hash ^ name.data[i]) * 0x100000001b3u;
+    uint64_t hash = tare__hash_bytes(TARE__HASH_START, name.data, name.length);
     return (uint32_t)(hash ^ hash >> 32);
 }
 

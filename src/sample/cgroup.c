@@ -31,10 +31,7 @@ static int read_memberships(const char *root, pid_t target, char text[CGROUP_BYT
 
 static uint64_t hash_of(const char *text, int bytes)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (int i = 0; i < bytes; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
-    return hash;
+    return tare__hash_bytes(TARE__HASH_START, text, bytes > 0 ? (size_t)bytes : 0);
 }
 
 static tare__scan up_to(tare__scan *text, char mark)

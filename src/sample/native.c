@@ -127,12 +127,6 @@ const unsigned char *tare__native_read(tare__native_process *process, uint64_t a
 }
 
 /* ---- objects ---------------------------------------------------------------------------------------------------- */
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool begins(const char *name, const char *with)
 {
     return strncmp(name, with, strlen(with)) == 0;
@@ -180,7 +174,7 @@ static void read_evals(pid_t pid, const char *path, object *object)
 
 static void classify(const tare__native_process *process, const tare__python *python, const char *path, object *object)
 {
-    const char *name = base_name(path);
+    const char *name = tare__base_name(path);
     bool interpreter = python && strncmp(path, tare__python_object(python), 255) == 0;
     object->known = true;
     if (interpreter || begins(name, "libpython") || begins(name, "python")) {

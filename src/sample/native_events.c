@@ -15,7 +15,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -238,20 +237,13 @@ void tare__native_events_close(tare__native_events *events)
 }
 
 /* ---- threads ---------------------------------------------------------------------------------------------------- */
-/* Half of the descriptors are left to others. */
-static bool is_scarce(int fd)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
-}
-
 static int add_on_cpu(tare__native_events *events, pid_t tid, const cpu_buffer *buffer)
 {
     long fd = tare__native_open(&events->attributes, tid, buffer->cpu, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
         return errno == EMFILE || errno == ENFILE ? TARE_E_SPACE
                : errno == EACCES || errno == EPERM ? TARE_E_PERMISSION : TARE_E_SYSTEM;
-    if (is_scarce((int)fd) || !tare__array_fit(&events->fds, &events->fd_room, events->n_fds + 1, sizeof(int))) {
+    if (tare__is_scarce((int)fd) || !tare__array_fit(&events->fds, &events->fd_room, events->n_fds + 1, sizeof(int))) {
         close((int)fd);
         return TARE_E_SPACE;
     }

@@ -104,21 +104,14 @@ static bool function_has(const void *rows, uint32_t row, const void *key)
            (!a->n_lines || memcmp(a->lines, b->lines, a->n_lines * sizeof(*a->lines)) == 0);
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 /* Its number; 0: no memory. `memory` has the function's texts and lines; they are copied where it is new. */
 static uint32_t put_function(tare__python_codes *codes, tare__python_function *function)
 {
     size_t name = strlen(function->shown.name), file = strlen(function->shown.file);
     size_t lines = function->n_lines * sizeof(*function->lines);
-    function->hash = hash_bytes(hash_bytes(hash_bytes(0xcbf29ce484222325, function->shown.name, name + 1),
-                                           function->shown.file, file), function->lines, lines);
+    function->hash = tare__hash_bytes(TARE__HASH_START, function->shown.name, name + 1);
+    function->hash = tare__hash_bytes(function->hash, function->shown.file, file);
+    function->hash = tare__hash_bytes(function->hash, function->lines, lines);
     content key = {function};
     uint32_t row = tare__index_find(&codes->by_content, (uint32_t)function->hash, function_has, codes->functions, &key);
     if (row != TARE__INDEX_NONE)

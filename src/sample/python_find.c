@@ -97,12 +97,6 @@ static bool parse_map(char *line, tare__python_map *map)
     return start < end;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* ---- symbols of an object -------------------------------------------------------------------- */
 static int open_object(pid_t pid, const tare__python_map *map)
 {
@@ -149,7 +143,7 @@ static bool is_object(const tare__python_map *map)
 /* Objects with such a name first, then all others. */
 static bool is_named(const tare__python_map *map, bool first)
 {
-    return first || strstr(base_name(map->path), "python") != NULL;
+    return first || strstr(tare__base_name(map->path), "python") != NULL;
 }
 
 static bool search(tare__python *python, const tare__python_map *maps, size_t n, bool named, tare__python_map *found)
@@ -216,7 +210,7 @@ static bool version_from_variables(tare__python *python, const tare__python_map 
 /* "libpython3.9.so.1.0", "python3.9": the minor version; 0: none in the name. */
 static uint32_t version_from_name(const char *path)
 {
-    const char *at = strstr(base_name(path), "python3.");
+    const char *at = strstr(tare__base_name(path), "python3.");
     return at ? (uint32_t)strtoul(at + 8, NULL, 10) : 0;
 }
 
@@ -274,7 +268,7 @@ static int find_layout(tare__python *python, const tare__python_map *maps, size_
 static bool is_loaded(const tare__python_map *maps, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const char *name = base_name(maps[i].path);
+        const char *name = tare__base_name(maps[i].path);
         if (strncmp(name, "libc.", 5) == 0 || strncmp(name, "libc-", 5) == 0 || strncmp(name, "ld-musl", 7) == 0)
             return true;
     }
@@ -313,7 +307,7 @@ static int fail_without(pid_t pid, const tare__python_map *maps, size_t n, tare_
 {
     char what[32];
     for (size_t i = 0; i < n; i++)
-        if (is_object(&maps[i]) && is_other_python(base_name(maps[i].path), what, sizeof(what)))
+        if (is_object(&maps[i]) && is_other_python(tare__base_name(maps[i].path), what, sizeof(what)))
             return tare__fail(error, TARE_E_VERSION,
                               "process %d: stacks of %s are not supported (those of CPython 3.9 to 3.14 are)", (int)pid,
                               what);
@@ -333,7 +327,7 @@ static int search_maps(tare__python *python, const tare__python_map *maps, size_
     }
     if (!is_without(&maps[0]) && !tare__python_get(python->pid, maps[0].start, &byte, 1))
         return fail_to_read(python->pid, errno, error);
-    if (!is_loaded(maps, n) && strncmp(base_name(maps[0].path), "python", 6) == 0)
+    if (!is_loaded(maps, n) && strncmp(tare__base_name(maps[0].path), "python", 6) == 0)
         return tare__fail(error, TARE_E_BUSY, "process %d has not loaded Python yet", (int)python->pid);
     return fail_without(python->pid, maps, n, error);
 }

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -55,13 +54,6 @@ struct tare__thread_reader {
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
-/* Half of the descriptors are left to others. */
-static bool is_scarce(int fd)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)fd >= limit.rlim_cur / 2;
-}
-
 static int read_once(int fd, char *out, size_t room)
 {
     ssize_t got;
@@ -85,7 +77,7 @@ static int read_file(tare__thread_reader *reader, int file, char *out, size_t ro
         return -errno;
     reader->opened = true;
     int got = read_once(fd, out, room);
-    if (got >= 0 && !is_scarce(fd))
+    if (got >= 0 && !tare__is_scarce(fd))
         reader->fds[file] = fd;
     else
         close(fd);

@@ -263,14 +263,12 @@ static int take_end(tare__importer *importer, const event *event)
 /* ---- requests: begun and ended on any thread ---------------------------------------------------------------- */
 static uint64_t hash_text(uint64_t hash, const char *text, size_t length)
 {
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001B3);
-    return (hash ^ 0xFF) * UINT64_C(0x100000001B3);
+    return tare__hash_bytes(tare__hash_bytes(hash, text, length), "\xff", 1);
 }
 
 static uint64_t request_hash(const event *event)
 {
-    uint64_t hash = hash_text(UINT64_C(0xCBF29CE484222325), event->pid, strlen(event->pid));
+    uint64_t hash = hash_text(TARE__HASH_START, event->pid, strlen(event->pid));
     hash = hash_text(hash, event->id, strlen(event->id));
     return hash_text(hash, event->name, event->name_bytes);
 }

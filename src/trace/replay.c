@@ -106,7 +106,7 @@ static int end_of(tare__replay *replay, const tare__event *event)
 }
 
 /* Handles lost ends: closes as many innermost spans as the event states. */
-static int lost_ends(tare__replay *replay, const tare__event *event)
+static int dropped_ends(tare__replay *replay, const tare__event *event)
 {
     const tare__replay_visitor *visitor = replay->visitor;
     tare__replay_stream *stream = replay->stream;
@@ -124,9 +124,9 @@ static int lost_ends(tare__replay *replay, const tare__event *event)
     now = left < stream->depth ? (uint32_t)left : stream->depth;
     if (!status && now)
         status = end_above(replay, stream->depth - now, event->ticks, TARE__REPLAY_END_LOST);
-    if (status || !visitor->lost_ends)
+    if (status || !visitor->dropped_ends)
         return status;
-    return visitor->lost_ends(visitor->context, stream, event->ticks, lost);
+    return visitor->dropped_ends(visitor->context, stream, event->ticks, lost);
 }
 
 int tare__replay_event(tare__replay *replay, const tare__event *event)
@@ -153,7 +153,7 @@ int tare__replay_event(tare__replay *replay, const tare__event *event)
                    ? visitor->number(visitor->context, stream, known ? span_at(replay, stream->depth) : NULL,
                                      event->name, event->ticks, event->value)
                    : 0;
-    default: return lost_ends(replay, event);
+    default: return dropped_ends(replay, event);
     }
 }
 

@@ -73,7 +73,7 @@ typedef struct tare__replay_visitor {
                tare__replay_how how);
     int (*unknown_end)(void *context, tare__replay_stream *stream, const tare__replay_unknown *end);
     /* Called after the spans that ended with it: the ends of `lost` innermost spans were lost. */
-    int (*lost_ends)(void *context, tare__replay_stream *stream, uint64_t ticks, uint64_t lost);
+    int (*dropped_ends)(void *context, tare__replay_stream *stream, uint64_t ticks, uint64_t lost);
     void (*set_back)(void *context, tare__replay_span *span, uint64_t ticks); /* the file's time ran backwards */
     int (*mark)(void *context, tare__replay_stream *stream, uint32_t name, uint64_t ticks);
     int (*counter)(void *context, tare__replay_stream *stream, uint32_t name, uint64_t ticks, double value);

@@ -15,7 +15,7 @@ def check_flood(bench, done, must_drop):
         assert spans_of(mine) + thread["dropped_spans"] == spans
         assert sum(event.kind == "mark" for event in mine) + thread["dropped_others"] == marks
         assert thread["spans"] == spans_of(mine)
-        assert thread["lost_ends"] == 0 and thread["unmatched_ends"] == 0
+        assert thread["dropped_ends"] == 0 and thread["unmatched_ends"] == 0
     dropped = report["run"]["dropped_spans"]
     assert dropped == sum(thread["dropped_spans"] for thread in report["threads"])
     if must_drop:
@@ -61,4 +61,4 @@ def test_25_million_spans_as_fast_as_can_be(bench):
     assert spans + report["run"]["dropped_spans"] == n
     assert spans == report["run"]["spans"] == report["threads"][0]["spans"]
     assert report["threads"][0]["events"] == 2 * spans, "a begin and an end each"
-    assert report["threads"][0]["lost_ends"] == report["threads"][0]["unmatched_ends"] == 0
+    assert report["threads"][0]["dropped_ends"] == report["threads"][0]["unmatched_ends"] == 0

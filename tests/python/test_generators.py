@@ -196,7 +196,7 @@ def test_a_generator_left_open_is_one_call(bench, how):
             assert near(whole, sum(durations)), (how, name)
     tops = [row for row in report["spans"] if row["depth"] == 0]
     assert sum(row["self_ns"] for row in report["spans"]) <= sum(row["total_ns"] for row in tops) * 1.001
-    assert all(row["still_open"] == row["left_open"] == row["end_lost"] == 0 for row in report["spans"])
+    assert all(row["still_open"] == row["left_open"] == row["end_missing"] == 0 for row in report["spans"])
     assert sum(row["unmatched_ends"] for row in report["threads"]) == 0
     if how != "threads":
         assert report["run"]["spans"] == sum(map(len, lasted.values()))

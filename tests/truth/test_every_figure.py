@@ -49,8 +49,8 @@ NO_FIGURES = {
         processes[].number processes[].pid processes[].parent_pid processes[].inner_pid processes[].rank
         metrics[].key metrics[].owner tare.interval_ns usage.carbon_intensity findings[].from_ns findings[].to_ns
         run.left_running run.names_refused run.refused_processes.* run.unknown_blocks run.dropped_others
-        processes[].dropped_others threads[].dropped_others threads[].lost_blocks threads[].lost_ends
-        threads[].skipped_slots threads[].unmatched_ends spans[].end_lost
+        processes[].dropped_others threads[].dropped_others threads[].missing_blocks threads[].dropped_ends
+        threads[].skipped_slots threads[].unmatched_ends spans[].end_missing
         lines[].line lines[].inner_line span_lines[].line functions[].line sampled_threads[].pid sampled_threads[].tid
         sampled_threads[].process sampled_threads[].torn stacks[].id stacks[].parent stacks[].depth stacks[].line
         stacks[].first_line stacks[].thread

@@ -57,7 +57,7 @@ FIGURES = [
            at_most),
     Figure("run:tare.own_ns", "time that recording took", "events times their cost as measured by loops",
            relative(0.6)),
-    Figure("run:tare.taken_off_ns", "recording time subtracted from self times", "sum of raw_self_ns less self_ns",
+    Figure("run:tare.subtracted_ns", "recording time subtracted from self times", "sum of raw_self_ns less self_ns",
            relative(0.01)),
     Figure("run:tare.recorded_ns", "time from a thread's first to its last event", CLOCK, TIME),
     Figure("run:tare.share", "own_ns of recorded_ns", "arithmetic", relative(1e-6)),
@@ -266,7 +266,7 @@ def test_everything_of_the_c_api(truth, bench, c_program):
     truth.check("run:tare.aggregate_ns", costs["aggregate_ns"], own["aggregate"])
     truth.check("run:tare.inner_ns", costs["inner_ns"], own["pair"] * 1.5)
     truth.check("run:tare.own_ns", costs["own_ns"], n * (own["pair"] + own["next"] + own["aggregate"]))
-    truth.check("run:tare.taken_off_ns", costs["taken_off_ns"],
+    truth.check("run:tare.subtracted_ns", costs["subtracted_ns"],
                 sum(row["raw_self_ns"] - row["self_ns"] for row in report["spans"]))
     truth.check("run:tare.recorded_ns", costs["recorded_ns"], tuple(own["recorded"]))
     truth.check("run:tare.share", costs["share"], costs["own_ns"] / costs["recorded_ns"])

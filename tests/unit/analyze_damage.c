@@ -211,12 +211,12 @@ static void a_lost_block_leaves_totals_right(void **state)
     build_seal(b);
     tare__analysis *a = analyze(b);
     NEAR(span_at(a, "outer")->total_ns, 1500);
-    assert_int_equal(span_at(a, "outer")->end_lost, 0);
+    assert_int_equal(span_at(a, "outer")->end_missing, 0);
     NEAR(span_at(a, "outer/other")->total_ns, 500); /* its begin is known, too */
     assert_int_equal(span_at(a, "outer/other")->calls, 1);
-    assert_int_equal(span_at(a, "outer/inner")->end_lost, 1);
+    assert_int_equal(span_at(a, "outer/inner")->end_missing, 1);
     NEAR(span_at(a, "outer/inner")->total_ns, 0); /* up to the last thing seen before the gap */
-    assert_int_equal(a->threads[0].lost_blocks, 1);
+    assert_int_equal(a->threads[0].missing_blocks, 1);
     assert_int_equal(a->threads[0].unmatched_ends, 0);
     done(b, a);
 }
@@ -235,7 +235,7 @@ static void a_trace_whose_start_is_gone_is_read(void **state)
     tare__analysis *a = analyze(b);
     NEAR(span_at(a, "outer")->total_ns, 1000);
     NEAR(span_at(a, "outer/inner")->total_ns, 450);
-    assert_int_equal(a->threads[0].lost_blocks, 0);
+    assert_int_equal(a->threads[0].missing_blocks, 0);
     done(b, a);
 }
 

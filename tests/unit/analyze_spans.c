@@ -1,4 +1,4 @@
-/* Tests of src/analyze/{spans,rows,nodes,streams,people}.c: the span tree, its figures, and who recorded it.
+/* Tests of src/analyze/{spans,rows,nodes,streams,processes}.c: the span tree, its figures, and who recorded it.
  * One thread.
  * Must not know how rows are shown. */
 #define _GNU_SOURCE
@@ -56,7 +56,7 @@ static void nested_spans_make_a_tree(void **state)
     NEAR(outer->each.max_ns, 450);
     NEAR(outer->each.p50_ns, 450); /* a bucket's middle, but within smallest and largest */
     NEAR(outer->each.p99_ns, 450);
-    assert_true(isnan(a->own.taken_off_ns));
+    assert_true(isnan(a->own.subtracted_ns));
     const tare__span_row *deep = span_at(a, "outer/other/inner");
     assert_int_equal(deep->depth, 2);
     NEAR(deep->total_ns, 50);
@@ -163,10 +163,10 @@ static void lost_ends_are_told(void **state)
     NEAR(span_at(a, "outer")->total_ns, 500);
     NEAR(span_at(a, "outer/inner")->total_ns, 150);
     NEAR(span_at(a, "outer/inner/other")->total_ns, 100);
-    assert_int_equal(span_at(a, "outer/inner")->end_lost, 1);
-    assert_int_equal(span_at(a, "outer/inner/other")->end_lost, 1);
-    assert_int_equal(span_at(a, "outer")->end_lost, 0);
-    assert_int_equal(a->threads[0].lost_ends, 7);
+    assert_int_equal(span_at(a, "outer/inner")->end_missing, 1);
+    assert_int_equal(span_at(a, "outer/inner/other")->end_missing, 1);
+    assert_int_equal(span_at(a, "outer")->end_missing, 0);
+    assert_int_equal(a->threads[0].dropped_ends, 7);
     done(b, a);
 }
 
@@ -339,7 +339,7 @@ static void the_recorders_cost_is_taken_off_self_times(void **state)
     NEAR(outer->self_ns, 1000 - (16 + 10 * 24) / 2.0);
     NEAR(inner->raw_self_ns, 500);
     NEAR(inner->self_ns, 500 - 10 * 16 / 2.0);
-    NEAR(a->own.taken_off_ns, (16 + 240 + 160) / 2.0);
+    NEAR(a->own.subtracted_ns, (16 + 240 + 160) / 2.0);
     NEAR(a->own.pair_ns, 20);
     NEAR(a->own.inner_ns, 8);
     NEAR(a->own.next_ns, 6);
@@ -381,11 +381,11 @@ static void self_times_never_go_below_zero(void **state)
     tare__analysis *a = analyze(b);
     NEAR(span_at(a, "outer")->self_ns, 0);
     NEAR(span_at(a, "outer/inner")->self_ns, 0);
-    NEAR(a->own.taken_off_ns, 1.5); /* what was there */
+    NEAR(a->own.subtracted_ns, 1.5); /* what was there */
     done(b, a);
 }
 
-/* ---- groups, people ------------------------------------------------------------------------------ */
+/* ---- groups, processes ------------------------------------------------------------------------------ */
 static builder *two_processes(void)
 {
     builder *b = build_start();

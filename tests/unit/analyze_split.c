@@ -146,7 +146,7 @@ static void parts_that_are_missing(void **state)
     tare__analysis *a = analyze(b);
     assert_int_equal(span_at(a, "outer")->calls, 1);
     assert_int_equal(span_at(a, "inner")->calls, 1);
-    assert_int_equal(span_at(a, "inner")->end_lost, 1);
+    assert_int_equal(span_at(a, "inner")->end_missing, 1);
     NEAR(span_at(a, "inner")->each.max_ns, 250);
     assert_int_equal(span_at(a, "other")->calls, 1);
     done(b, a);

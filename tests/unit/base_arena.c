@@ -1,6 +1,6 @@
 /* Tests of src/base/arena.c: zeroed, aligned, disjoint, bounded overhead, out of memory.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

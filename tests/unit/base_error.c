@@ -1,6 +1,6 @@
 /* Tests of src/base/error.c: the sentence, the status passed through, cutting a long one.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

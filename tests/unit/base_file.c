@@ -1,6 +1,6 @@
 /* Tests of src/base/file.c: short counts, EINTR, the end of the file, errors as -errno.
  * Two threads in one test: the reader of a pipe and the interrupted writer.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

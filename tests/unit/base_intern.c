@@ -1,6 +1,6 @@
 /* Tests of src/base/intern.c: dense ids, any bytes, growth, out of memory at every allocation.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

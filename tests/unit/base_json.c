@@ -1,6 +1,6 @@
 /* Tests of src/base/json.c: structure in both styles, strings of any bytes, numbers, out of memory.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tests of src/base/json_reader.c: tokens, bytes in any pieces, what is broken and where, going on, numbers.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

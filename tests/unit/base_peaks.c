@@ -1,6 +1,6 @@
 /* Tests of src/base/peaks.c: peaks as words and back, and the least time of bytes.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tests of src/base/text.c: growth, formats, padding, fitting into columns, out of memory, locales.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Tests of src/base/units.c: what people read, at every border of rounding, and what they write.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tests of src/base/utf8.c: every code point there and back, everything that is not UTF-8, columns.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

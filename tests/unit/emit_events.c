@@ -228,7 +228,7 @@ static void spans_not_listed_are_counted(void **state)
                                    "20\t4120\t4121\tend\tforward\tdur_ns=10\tdepth=4099\n"
                                    "30\t4120\t4121\tend\t(not known)\tdepth=4098\n"
                                    "40\t4120\t4121\tnext\tbackward\tdepth=4097\n"
-                                   "40\t4120\t4121\tlost-ends\t\tvalue=3\tdepth=4095\n"
+                                   "40\t4120\t4121\tdropped-ends\t\tvalue=3\tdepth=4095\n"
                                    "50\t4120\t4121\tend\tload\tdur_ns=49\tdepth=4094\n");
     tare__text_free(&text);
     tare__span_stack_free(&open);

@@ -1,6 +1,6 @@
 /* Tests of src/format/check.c: headers made and doubted, byte by byte.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

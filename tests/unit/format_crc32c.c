@@ -1,6 +1,6 @@
 /* Tests of src/format/crc32c.c: published values, both implementations alike, in parts as in whole.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tests of src/format/events.c and events_encode.c: round trips, sizes, the stack, damage, no memory.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

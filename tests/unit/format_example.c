@@ -1,6 +1,6 @@
 /* Tests that the file shown byte by byte in docs/FORMAT.md is what the codec writes: bytes of version 1
  * never change their meaning. One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tests of src/format/fields.c: varints, the frame of a block, tagged fields.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tests of src/format/meta.c: names, aggregates and clock syncs: round trips, damage, no memory.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tests of src/format/samples.c: round trips, gaps, limits, size, damage, no memory.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tests of src/format/series.c: round trips, many blocks, damage, no memory.
  * One thread.
- * Must not know the other rooms. */
+ * Must not know other modules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -114,7 +114,7 @@ static void a_torn_tail_costs_the_torn_block(void **state)
 }
 
 /* Which of the whole walk's blocks are missing: all that come must be there at the same places. */
-static size_t lost_blocks(const walk *whole, const walk *seen)
+static size_t missing_blocks(const walk *whole, const walk *seen)
 {
     size_t at = 0;
     for (size_t i = 0; i < seen->n; i++) {
@@ -135,7 +135,7 @@ static void a_flipped_bit_costs_one_block(void **state)
         for (int bit = 0; bit < 8; bit++) {
             b->file.data[at] ^= (char)(1 << bit);
             walk seen = walk_bytes(b, b->file.data, b->file.length);
-            assert_int_equal(lost_blocks(&whole, &seen), 1);
+            assert_int_equal(missing_blocks(&whole, &seen), 1);
             assert_int_equal(seen.damage.blocks, 1);
             assert_true(seen.damage.first_offset <= at);
             assert_true(seen.damage.first_offset + seen.damage.bytes > at);

@@ -51,7 +51,7 @@ static int unknown_end(void *context, tare__replay_stream *stream, const tare__r
     return tell(to);
 }
 
-static int lost_ends(void *context, tare__replay_stream *stream, uint64_t ticks, uint64_t lost)
+static int dropped_ends(void *context, tare__replay_stream *stream, uint64_t ticks, uint64_t lost)
 {
     told *to = context;
     tare__text_format(&to->lines, "%u lost %llu ends at %llu\n", stream->id, (unsigned long long)lost,
@@ -119,7 +119,7 @@ static int replay(builder *b, told *to)
                                           .begin = begin,
                                           .end = end,
                                           .unknown_end = unknown_end,
-                                          .lost_ends = lost_ends,
+                                          .dropped_ends = dropped_ends,
                                           .mark = mark,
                                           .counter = counter,
                                           .number = number,

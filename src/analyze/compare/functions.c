@@ -26,8 +26,7 @@ static bool add(tare__compared_function *rows, size_t *n, tare__intern *names, c
     bool fits = true;
     for (size_t i = 0; i < of->n_functions && fits; i++) {
         const tare__function_row *row = &of->functions[i];
-        const char *file = row->file ? row->file : "", *slash = strrchr(file, '/');
-        file = slash ? slash + 1 : file;
+        const char *file = tare__base_name(row->file ? row->file : "");
         if (!(row->self_share > 0))
             continue;
         tare__text_clear(&key);

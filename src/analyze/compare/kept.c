@@ -87,10 +87,8 @@ int tare__kept_find_changes(tare__kept_trend *trend)
 /* FNV-1a with splitmix64's finalizer, so that similar times give dissimilar ids. */
 static uint64_t mix(uint64_t state, const void *data, size_t bytes)
 {
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        state = (state ^ at[i]) * 0x100000001b3u;
-    return (state ^ 0xff) * 0x100000001b3u; /* include the end of a text: ("ab", "c") differs from ("a", "bc") */
+    state = tare__hash_bytes(state, data, bytes);
+    return tare__hash_bytes(state, "\xff", 1); /* the end of a text: ("ab", "c") differs from ("a", "bc") */
 }
 
 static uint64_t stir(uint64_t x)

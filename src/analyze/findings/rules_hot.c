@@ -205,22 +205,22 @@ static void say_meanwhile(findings *out, const tare__analysis *of, const tare__s
 {
     const uint32_t active = TARE__ON_CPU | 1u << TARE__STATE_GIL | 1u << TARE__STATE_DISK;
     tare__hot_question question = {.thread = is_other_thread, .context = waits, .states = active};
-    tare__hot theirs;
+    tare__hot others;
     const char *time = "the time in which other threads work";
-    bool known = tare__hot_line(of, &question, &theirs) && theirs.own && theirs.all_ns >= 0.5 * hot->ns;
+    bool known = tare__hot_line(of, &question, &others) && others.own && others.all_ns >= 0.5 * hot->ns;
     if (!known) {
         question.states = 0;
         question.own = true;
         time = "the time of your code in other threads";
-        known = tare__hot_line(of, &question, &theirs) && theirs.all_ns >= 0.5 * hot->ns &&
-                (theirs.state != TARE__STATE_LOCK || !theirs.inner);
+        known = tare__hot_line(of, &question, &others) && others.all_ns >= 0.5 * hot->ns &&
+                (others.state != TARE__STATE_LOCK || !others.inner);
     }
-    if (known && (theirs.line != hot->line || strcmp(theirs.file, hot->file) != 0))
-        tare__say_evidence(out, "Meanwhile, %s of %s (%s of %s) is %s at %s, %s.", percent(theirs.share).text, time,
-                           tare__show_time(theirs.ns).text, tare__show_time(theirs.all_ns).text,
-                           tare__show_name(theirs.function).text,
-                           tare__show_place(of, theirs.file, theirs.line).text,
-                           tare__wait_phrase(theirs.state, theirs.inner, theirs.inner_file));
+    if (known && (others.line != hot->line || strcmp(others.file, hot->file) != 0))
+        tare__say_evidence(out, "Meanwhile, %s of %s (%s of %s) is %s at %s, %s.", percent(others.share).text, time,
+                           tare__show_time(others.ns).text, tare__show_time(others.all_ns).text,
+                           tare__show_name(others.function).text,
+                           tare__show_place(of, others.file, others.line).text,
+                           tare__wait_phrase(others.state, others.inner, others.inner_file));
 }
 
 /* ---- the rule ------------------------------------------------------------------------------------ */

@@ -141,7 +141,6 @@ static const tare__fact_row *told_of(const tare__analysis *of, const tare__aggre
                                      const char *or)
 {
     static const char key[] = "torch.line.";
-    const char *slash = strrchr(row->file, '/'), *base = slash ? slash + 1 : row->file;
     for (size_t i = 0; i < of->n_facts; i++) {
         const tare__fact_row *fact = &of->facts[i];
         const char *was = fact->key + sizeof key - 1;
@@ -149,7 +148,7 @@ static const tare__fact_row *told_of(const tare__analysis *of, const tare__aggre
         if (!begins(fact->key, key) || !(strcmp(was, doing) == 0 || begins(was, or)) || fact->line != row->line ||
             !fact->file || !fact->text || strcmp(fact->file, row->file) != 0)
             continue;
-        snprintf(name, sizeof name, "%s @ %s:%u %s", was, base, (unsigned)row->line, fact->text);
+        snprintf(name, sizeof name, "%s @ %s:%u %s", was, tare__base_name(row->file), (unsigned)row->line, fact->text);
         if (strcmp(name, row->name) == 0)
             return fact;
     }

@@ -28,8 +28,8 @@ static const tare__schema_column thread_columns[] = {
     C(dropped_spans, U64, COUNT, "spans dropped for lack of buffer space"),
     C(dropped_others, U64, COUNT, "other events dropped", HIDDEN),
     C(unmatched_ends, U64, COUNT, "ends of spans that were not open", HIDDEN),
-    C(lost_ends, U64, COUNT, "ends dropped for lack of buffer space", HIDDEN),
-    C(lost_blocks, U64, COUNT, "blocks that are missing in the file", HIDDEN),
+    C(dropped_ends, U64, COUNT, "ends dropped for lack of buffer space", HIDDEN),
+    C(missing_blocks, U64, COUNT, "blocks that are missing in the file", HIDDEN),
     C(skipped_slots, U64, COUNT, "slots of the buffer that were never completed", HIDDEN),
 };
 #undef R

@@ -151,7 +151,7 @@ const tare__table tare__table_notes = {.name = "notes",
 #define NOT_CALIBRATED "not calibrated in this run"
 static const tare__schema_column own_columns[] = {
     C(own_ns, NS, NS, "time that recording took inside the program: events times their cost", .absent = NOT_CALIBRATED),
-    C(taken_off_ns, NS, NS, "of `own_ns`: subtracted from self times", .absent = NOT_CALIBRATED),
+    C(subtracted_ns, NS, NS, "of `own_ns`: subtracted from self times", .absent = NOT_CALIBRATED),
     C(share, DOUBLE, SHARE, "`own_ns` / `recorded_ns`", .absent = "own_ns or recorded_ns is not known"),
     C(recorded_ns, NS, NS, "sum over all threads of the time from the first event to the last",
       .absent = "nothing was recorded"),

@@ -84,7 +84,7 @@ static const tare__schema_column span_columns[] = {
     C(group, ROW, NOTHING, "its group (`--by`)", .table = &tare__table_groups, NOT_IN_PAGE),
     PLACE,
     C(still_open, U64, COUNT, "of the calls: open at the end of the run, counted up to there", HIDDEN),
-    C(end_lost, U64, COUNT, "of the calls: the end is missing, counted up to where that was detected", HIDDEN),
+    C(end_missing, U64, COUNT, "of the calls: the end is missing, counted up to where that was detected", HIDDEN),
     C(left_open, U64, COUNT, "of the calls: closed by the end of an enclosing span", HIDDEN),
     C(continued, U64, COUNT,
       "parts of calls that began elsewhere: a span that a suspended generator holds open is recorded in parts. Such a "

@@ -213,8 +213,8 @@ static void fill_thread(const work *work, tare__arena *arena, const stream *from
         .dropped_spans = reported ? reported->dropped_spans : 0,
         .dropped_others = reported ? reported->dropped_others : 0,
         .unmatched_ends = from->unmatched,
-        .lost_ends = from->lost_ends,
-        .lost_blocks = from->lost_blocks,
+        .dropped_ends = from->dropped_ends,
+        .missing_blocks = from->missing_blocks,
         .skipped_slots = reported ? reported->skipped_slots : 0,
     };
 }

@@ -139,7 +139,7 @@ typedef struct row_maker {
     uint32_t n;
     uint32_t group;
     cost cost;
-    double tick_ns, all_ns, taken_off;
+    double tick_ns, all_ns, subtracted;
 } row_maker;
 
 /* Continuations of calls are spans as well. */
@@ -179,7 +179,7 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
     double of_calls = (double)node->total + (double)split.beyond;
     double taken = maker->cost.known ? tare__analyze_own_cost(&maker->work->nodes, node, &maker->cost) : 0;
     taken = taken < (double)node->self ? taken : (double)node->self;
-    maker->taken_off += taken * maker->tick_ns;
+    maker->subtracted += taken * maker->tick_ns;
     *row = (tare__span_row){
         .name = text_of(maker, node->name),
         .file = canon->file, /* owned by the trace, until own_files */
@@ -189,7 +189,7 @@ static int fill_row(row_maker *maker, node *node, tare__span_row *row)
         .depth = node->depth - 1u,
         .calls = calls,
         .still_open = node->still_open,
-        .end_lost = node->end_lost,
+        .end_missing = node->end_missing,
         .left_open = node->left_open,
         .inspection = (node->flags & NODE_INSPECTION) != 0,
         .continued = split.continued,
@@ -357,7 +357,7 @@ int tare__analyze_spans_table(work *work, tare__analysis *analysis)
     free(maker.texts);
     analysis->spans = maker.rows;
     analysis->n_spans = maker.n;
-    analysis->own.taken_off_ns = work->average.known ? maker.taken_off : NAN;
+    analysis->own.subtracted_ns = work->average.known ? maker.subtracted : NAN;
     return status;
 }
 

@@ -262,7 +262,7 @@ static void fill_from_end(const work *work, tare__run_table *run, tare__arena *a
     run->write_error = copied(arena, end->write_error);
 }
 
-static void fill_from_people(const work *work, const tare__analysis *analysis, tare__run_table *run)
+static void fill_from_processes(const work *work, const tare__analysis *analysis, tare__run_table *run)
 {
     size_t n;
     const tare__trace_process *processes = tare__trace_processes(work->trace, &n);
@@ -287,7 +287,7 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     tare__arena *arena = analysis->arena;
     int status = split_arguments(run, reported, arena);
     fill_from_end(work, run, arena);
-    fill_from_people(work, analysis, run);
+    fill_from_processes(work, analysis, run);
     run->host = copied(arena, reported->host);
     run->directory = copied(arena, reported->directory);
     run->writer = copied(arena, reported->writer);

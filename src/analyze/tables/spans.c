@@ -258,7 +258,7 @@ static int enter(void *context, tare__replay_stream *of, tare__replay_span *outs
     work->frames = (frame *)outside;
     work->frames->node = stream->root;
     work->frames->child = stream->busy;
-    stream->lost_blocks += missing;
+    stream->missing_blocks += missing;
     stream->inner_open = false;
     if (header) {
         stream->events += header->count;
@@ -344,7 +344,7 @@ static RARE int end_otherwise(work *work, stream *stream, frame *top, uint64_t n
         top[-1].child += top->child;
         return 0;
     }
-    node_of_call(work, stream, top)->end_lost++;
+    node_of_call(work, stream, top)->end_missing++;
     return close_top(work, stream, top, now, END_LOST);
 }
 
@@ -363,11 +363,11 @@ static int unknown_end(void *context, tare__replay_stream *of, const tare__repla
     return 0;
 }
 
-static int lost_ends(void *context, tare__replay_stream *of, uint64_t ticks, uint64_t lost)
+static int dropped_ends(void *context, tare__replay_stream *of, uint64_t ticks, uint64_t lost)
 {
     (void)context;
     (void)ticks;
-    ((stream *)of->own)->lost_ends += lost;
+    ((stream *)of->own)->dropped_ends += lost;
     return 0;
 }
 
@@ -401,7 +401,7 @@ static int close_waiting(work *work, const stream *stream)
         uint64_t begin = within(&work->window, call->begin), last = within(&work->window, call->last);
         if (work->window.to && last <= begin)
             continue;
-        call->node->end_lost++;
+        call->node->end_missing++;
         status = tare__analyze_split_count(work, call, last > begin ? last - begin : 0);
     }
     return status;
@@ -415,7 +415,7 @@ int tare__analyze_read(work *work, tare__error *error)
                                           .begin = begin_span,
                                           .end = end_span,
                                           .unknown_end = unknown_end,
-                                          .lost_ends = lost_ends,
+                                          .dropped_ends = dropped_ends,
                                           .set_back = set_back,
                                           .mark = take_mark,
                                           .counter = take_counter,

@@ -27,8 +27,8 @@ typedef struct importing {
 /* Where the module's path begins; of own code: the file name. */
 static const char *path_of(const char *file)
 {
-    const char *module = tare__module_path(file, NULL), *slash = strrchr(file, '/');
-    return module ? module : slash ? slash + 1 : file;
+    const char *module = tare__module_path(file, NULL);
+    return module ? module : tare__base_name(file);
 }
 
 /* ".../site-packages/pandas/core/frame.py": pandas.core.frame; "<frozen os>": os; a package: without __init__. */

@@ -18,6 +18,10 @@ tare__emit_writer tare__emit_comparison_text, tare__emit_comparison_json, tare__
 const char *tare__compared_interval(char out[TARE__COMPARED_BYTES], double low, double high); /* "+10.1 … +14.2" */
 /* Time, bytes and shares show their unit with the value; others with the name, unless the name includes it already. */
 bool tare__compared_says_unit(const char *name, const char *unit);
+static inline bool tare__compared_differs(const tare__compared *row) /* significantly */
+{
+    return row->decision.verdict != TARE__VERDICT_SAME && row->decision.verdict != TARE__VERDICT_INCONCLUSIVE;
+}
 /* The conclusion in a sentence or two: what got worse, what got better, or that nothing changed. */
 void tare__compared_answer(tare__text *out, const tare__emit_comparison *input);
 /* "3 runs of `python train.py` on host, revision abc, 2026-11-15 12:00" */

@@ -132,16 +132,11 @@ static void put_scale(tare__text *out, const void *context)
     tare__text_format(out, "<i>%s</i></span></th>", tare__unit_change(text, end));
 }
 
-static bool differs(const tare__compared *row)
-{
-    return row->decision.verdict != TARE__VERDICT_SAME && row->decision.verdict != TARE__VERDICT_INCONCLUSIVE;
-}
-
 static size_t count_differing(const tare__compared *rows, size_t n)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++)
-        found += differs(&rows[i]);
+        found += tare__compared_differs(&rows[i]);
     return found;
 }
 
@@ -154,7 +149,7 @@ static double scale_of(const tare__compared *rows, size_t n)
     for (; end < 8; end *= 2) {
         size_t outside = 0;
         for (size_t i = 0; i < n; i++)
-            outside += (differs(&rows[i]) || !differing) && beyond(rows[i].decision.change, end);
+            outside += (tare__compared_differs(&rows[i]) || !differing) && beyond(rows[i].decision.change, end);
         if (outside * 4 <= requested)
             break;
     }
@@ -171,7 +166,7 @@ static size_t put_rows(tare__sheet *sheet, const tare__compared *rows, size_t n,
 {
     size_t shown = 0;
     for (size_t i = 0; i < n && shown < room; i++) {
-        if (those != ALL && differs(&rows[i]) != (those == DIFFERING))
+        if (those != ALL && tare__compared_differs(&rows[i]) != (those == DIFFERING))
             continue;
         tare__sheet_row(sheet, &rows[i], i);
         shown++;

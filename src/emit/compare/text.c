@@ -32,11 +32,6 @@ static tare__page_style style_of(tare__verdict verdict)
                                                 : TARE__PAGE_FAINT;
 }
 
-static bool is_difference(const tare__compared *row)
-{
-    return row->decision.verdict != TARE__VERDICT_SAME && row->decision.verdict != TARE__VERDICT_INCONCLUSIVE;
-}
-
 /* ---- the head --------------------------------------------------------------------------------- */
 static void put_side(tare__page *page, const char *label, const tare__figures *figures, const char *name)
 {
@@ -162,7 +157,7 @@ static void put_quiet(tare__page *page, tare__section section, size_t n, bool kn
 static bool is_shown(const tare__page *page, const tare__compared *row)
 {
     bool judged = row->section == TARE__SECTION_WHOLE && row->base->better != TARE__NEITHER;
-    return page->options->all || judged || is_difference(row);
+    return page->options->all || judged || tare__compared_differs(row);
 }
 
 static void put_section(tare__page *page, const tare__compared *rows, size_t n)

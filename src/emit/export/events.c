@@ -179,7 +179,7 @@ static int put_unknown_end(void *context, tare__replay_stream *stream, const tar
 static int put_lost_ends(void *context, tare__replay_stream *stream, uint64_t ticks, uint64_t lost)
 {
     lines *to = context;
-    begin_line(to, ticks, "lost-ends");
+    begin_line(to, ticks, "dropped-ends");
     put_whole(to, "value", lost);
     put_whole(to, "depth", tare__replay_open(stream));
     return end_line(to);
@@ -261,7 +261,7 @@ static int emit_events(const tare__emit_input *input, const tare__emit_options *
                                           .begin = put_begin,
                                           .end = put_end,
                                           .unknown_end = put_unknown_end,
-                                          .lost_ends = put_lost_ends,
+                                          .dropped_ends = put_lost_ends,
                                           .mark = put_mark,
                                           .counter = put_counter,
                                           .number = put_number,

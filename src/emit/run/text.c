@@ -143,7 +143,7 @@ static void put_notes(tare__page *page, const tare__analysis *analysis)
     uint64_t open = 0, lost = 0;
     for (size_t i = 0; i < analysis->n_spans; i++) {
         open += analysis->spans[i].still_open;
-        lost += analysis->spans[i].end_lost;
+        lost += analysis->spans[i].end_missing;
     }
     if (run->n_notes > 0 || open > 0 || lost > 0)
         tare__page_line_end(page);
@@ -152,7 +152,7 @@ static void put_notes(tare__page *page, const tare__analysis *analysis)
         put_note(page, run->notes[i]);
     tare__page_more(page, run->n_notes - shown, "notes");
     put_note_of_calls(page, open, "open at the end", "open");
-    put_note_of_calls(page, lost, "without a known end", "end lost");
+    put_note_of_calls(page, lost, "without a known end", "end missing");
 }
 
 /* ---- the overhead line ------------------------------------------------------------------------------ */
@@ -185,8 +185,8 @@ static void put_own_cost(tare__text *out, const tare__analysis *analysis, bool r
         tare__text_format(out, ", %s of the time", tare__unit_percent(share, own->share));
     if (raw)
         tare__text_string(out, "; not subtracted (--raw)");
-    else if (isfinite(own->taken_off_ns))
-        tare__text_format(out, "; %s subtracted from self times", tare__unit_time(off, own->taken_off_ns));
+    else if (isfinite(own->subtracted_ns))
+        tare__text_format(out, "; %s subtracted from self times", tare__unit_time(off, own->subtracted_ns));
 }
 
 static void put_collector_cost(tare__text *out, const tare__own_table *own)

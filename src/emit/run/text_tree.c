@@ -106,7 +106,7 @@ static const char *flaw_of(const tare__span_row *row)
 {
     if (row->continued && !row->calls)
         return " (continued)"; /* these calls are counted where they began */
-    return row->still_open ? " (open)" : row->end_lost ? " (end lost)" : "";
+    return row->still_open ? " (open)" : row->end_missing ? " (end missing)" : "";
 }
 
 static void put_row(tree *tree, const tare__span_row *row)

@@ -192,7 +192,7 @@ function putOwn() {
   if (known(OWN.share))
     parts.push(" (" + percent(OWN.share) + " of the recorded time" +
       (known(OWN.pair) ? ", " + digits(OWN.pair) + " ns per span" : "") + ")");
-  if (known(OWN.taken_off)) parts.push(", of which ", said(OWN.taken_off), " is subtracted from the times shown");
+  if (known(OWN.subtracted)) parts.push(", of which ", said(OWN.subtracted), " is subtracted from the times shown");
   parts.push(". Collector: ", said(OWN.collector_cpu, OWN.reasons.collector_cpu), " of CPU");
   if (known(OWN.sampler_cpu) && OWN.interval > 0)
     parts.push(", ", said(OWN.sampler_cpu), " of that for sampling every " + time(OWN.interval));

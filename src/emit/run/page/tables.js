@@ -70,7 +70,7 @@ function cell(column, row, first, table) {
 }
 function flawOf(row) {
   if (row.still_open) return el("span", {class: "muted", title: "counted up to the end of the run"}, " (open)");
-  if (row.end_lost) return el("span", {class: "muted", title: "counted up to where it was detected"}, " (end lost)");
+  if (row.end_missing) return el("span", {class: "muted", title: "counted up to where it was detected"}, " (end missing)");
   if (row.continued && !row.calls)
     return el("span", {class: "muted", title: "parts of calls that are counted where they began"}, " (continued)");
   return null;
