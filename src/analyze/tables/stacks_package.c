@@ -58,8 +58,9 @@ static const char *standard_library(const char *file)
 static const char *tare_itself(const char *file)
 {
     static const char *const parts[] = {"_hook/", "integrations/", "lines/", "profiler/", "seeds/", "torch/"};
-    static const char *const files[] = {"__init__.py", "__main__.py", "_check.py", "_command.py", "_files.py",
-                                        "_parquet.py", "_report.py", "_summary.py", "_views.py", "_wrap.py", "config.py"};
+    static const char *const files[] = {"__init__.py", "__main__.py", "_check.py",  "_command.py",
+                                        "_files.py",   "_parquet.py", "_report.py", "_summary.py",
+                                        "_views.py",   "_wrap.py",    "config.py"};
     static const char package[] = "tare/";
     const char *hook = strstr(file, "/tare/_hook/sitecustomize.py"), *at = behind(file, "/python/tare/");
     bool is = false;

@@ -98,7 +98,8 @@ def test_lines_without_stack_samples(bench):
     bench.call(bench.command, "run", "-q", "--no-stacks", "-o", trace, "--", sys.executable, script, hooked=True)
     report = tare.report(trace)
     lines = [row for row in report.facts if row.key == "torch.line.data"]
-    assert {row.text for row in lines} == {"decode"} and {os.path.basename(row.file) for row in lines} == {"script.py"}
+    assert "decode" in {row.text for row in lines}, lines  # `train` too, if a batch was waited for
+    assert {os.path.basename(row.file) for row in lines} == {"script.py"}
     finding = next(row for row in report.findings if row.id == "loader-bound")
     assert ", in decode" in finding.evidence and "mine" not in finding.evidence, finding
 
