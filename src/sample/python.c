@@ -204,11 +204,14 @@ static void read_globals(tare__python *python)
 /* The link of a thread state to the next one of its interpreter. */
 static void check_link(tare__python *python, size_t i)
 {
-    const tare__python_state *state = python->states[i];
+    tare__python_state *state = python->states[i];
     const unsigned char *bytes = tare__python_planned(python, state->at_state, python->layout.state_bytes);
     bool has = i + 1 < python->n_states && python->states[i + 1]->interp == state->interp;
-    if (bytes && (tare__python_u64(bytes + python->layout.state_next) != (has ? python->states[i + 1]->address : 0) ||
-                  tare__python_u64(bytes + python->layout.state_ident) != state->ident))
+    if (!bytes)
+        return;
+    state->renamed = tare__python_u64(bytes + python->layout.state_ident) != state->ident;
+    if (state->renamed ||
+        tare__python_u64(bytes + python->layout.state_next) != (has ? python->states[i + 1]->address : 0))
         python->list_changed = true;
 }
 
@@ -529,16 +532,23 @@ static bool join_states(tare__python *python, uint32_t *n)
     return true;
 }
 
+/* Whether the thread of this state runs. What has frames does, even if an older state has its ident, too. */
+static bool has_thread(const tare__python *python, const tare__python_state *state)
+{
+    if (state->starting)
+        return !state->renamed && state->progress == TARE__PYTHON_DONE && state->depth > 0;
+    return python->layout.state_native == TARE__PYTHON_NO || state->native != 0 || state->depth > 0;
+}
+
 static bool fill_threads(tare__python *python, uint32_t *n)
 {
-    const tare__python_layout *layout = &python->layout;
     *n = 0;
     if (!tare__array_fit(&python->threads, &python->threads_room, python->n_states + 1, sizeof(*python->threads)))
         return false;
     for (size_t i = 0; i < python->n_states; i++) {
         const tare__python_state *state = python->states[i];
-        if (layout->state_native != TARE__PYTHON_NO && state->native == 0 && state->depth == 0)
-            continue; /* its thread does not exist yet */
+        if (!has_thread(python, state))
+            continue;
         python->threads[(*n)++] = thread_of(python, state);
         python->cost.samples++;
         python->cost.torn += state->progress != TARE__PYTHON_DONE;

@@ -650,6 +650,35 @@ static void test_reuse(void **state)
     }
 }
 
+/* A thread that is being started has the ident of the one that starts it: it is no second sample of that one. */
+static void test_starting(void **state)
+{
+    (void)state;
+    unsigned others = 0;
+    for (size_t i = 0; i < n_interpreters; i++) {
+        program program = start(interpreters[i], starts_program, NULL, NULL);
+        wait_ready(&program);
+        tare__python *python = open_python(program.pid);
+        for (unsigned k = 0; k < 3000; k++) {
+            const tare__python_thread *threads;
+            uint32_t n = take(python, &threads), main = 0;
+            for (uint32_t at = 0; at < n; at++) {
+                main += threads[at].main;
+                if (threads[at].main && !threads[at].torn)
+                    assert_true(threads[at].n > 0);
+                for (uint32_t other = 0; other < at; other++)
+                    assert_true(threads[at].ident != threads[other].ident);
+            }
+            assert_int_equal(main, 1);
+            assert_true(n >= 2); /* the one that waits is always there */
+            others += n > 2;
+        }
+        tare__python_close(python);
+        finish(&program);
+    }
+    assert_true(others > 0 || !n_interpreters);
+}
+
 /* ---- damaged memory -------------------------------------------------------------------------- */
 static tare__python_read_function *real_read;
 static unsigned damage_one_in;
@@ -727,6 +756,7 @@ int main(void)
         cmocka_unit_test(test_exec),      cmocka_unit_test(test_others),  cmocka_unit_test(test_start_and_end),
         cmocka_unit_test(test_mixed),     cmocka_unit_test(test_reuse),   cmocka_unit_test(test_damage),
         cmocka_unit_test(test_offsets),   cmocka_unit_test(test_deleted), cmocka_unit_test(test_published_offsets),
+        cmocka_unit_test(test_starting),
     };
     const char *only = getenv("TARE_PYTHON_ONLY");
     if (only)
