@@ -209,9 +209,12 @@ static void check_link(tare__python *python, size_t i)
     bool has = i + 1 < python->n_states && python->states[i + 1]->interp == state->interp;
     if (!bytes)
         return;
-    state->renamed = tare__python_u64(bytes + python->layout.state_ident) != state->ident;
+    const tare__python_layout *layout = &python->layout;
+    state->renamed =
+        tare__python_u64(bytes + layout->state_ident) != state->ident ||
+        (layout->state_native != TARE__PYTHON_NO && tare__python_u64(bytes + layout->state_native) != state->native);
     if (state->renamed ||
-        tare__python_u64(bytes + python->layout.state_next) != (has ? python->states[i + 1]->address : 0))
+        tare__python_u64(bytes + layout->state_next) != (has ? python->states[i + 1]->address : 0))
         python->list_changed = true;
 }
 
