@@ -178,16 +178,4 @@ static const char reuse_program[] =
     "    text = 'def name%d():\\n  x = 0\\n  for i in range(20000): x += i\\nname%d()' % (n, n)\n"
     "    exec(compile('\\n' * (n % 500) + text, '<file%d>' % n, 'exec'), space)\n";
 
-/* Starts threads that end at once, one after the other, with a thread that waits. */
-static const char starts_program[] =
-    "import os, threading\n"
-    "def short(): pass\n"
-    "def waits(): threading.Event().wait()\n"
-    "threading.Thread(target=waits, daemon=True).start()\n"
-    "os.write(1, b'ready\\n')\n"
-    "while True:\n"
-    "    t = threading.Thread(target=short)\n"
-    "    t.start()\n"
-    "    t.join()\n";
-
 #endif
