@@ -240,7 +240,7 @@ static int show_frame(const tare__python *python, const tare__python_raw *raw, c
     if (offset < -2 || offset > place->code_bytes)
         return -1;
     if (layout->minor >= 11 && !raw->generator && offset < place->traceable)
-        return 0; /* its function is being entered */
+        return 0; /* its function is being entered, or it is a frame of the interpreter itself */
     out->line = tare__python_line_of(python->codes.functions[place->code - 1], offset < 0 ? 0 : (uint32_t)offset);
     return 1;
 }
@@ -462,7 +462,7 @@ static tare__python_thread thread_of(const tare__python *python, const tare__pyt
         .in_gc = holds && interp->collecting,
         .torn = !done,
         .cut = done && state->depth > TARE__PYTHON_DEPTH_MAX,
-        .depth = done ? state->depth : 0,
+        .depth = !done ? 0 : state->depth > TARE__PYTHON_DEPTH_MAX ? state->depth : state->n_shown,
         .n = done ? state->n_shown : 0,
         .frames = done ? state->shown : NULL,
     };

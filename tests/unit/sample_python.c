@@ -85,7 +85,7 @@ static void test_frames(void **state)
 {
     (void)state;
     static const char *const names[] = {"nested", "recursion", "generator", "coroutine", "awaits", "expressions",
-                                        "unicode", "executed", "threads", "forked"};
+                                        "unicode", "executed", "threads", "forked", "constructed"};
     for (size_t i = 0; i < n_interpreters; i++)
         for (size_t k = 0; k < TARE__COUNT_OF(names); k++) {
             print_message("%s %s\n", interpreters[i], names[k]);
