@@ -204,11 +204,17 @@ static void read_globals(tare__python *python)
 /* The link of a thread state to the next one of its interpreter. */
 static void check_link(tare__python *python, size_t i)
 {
-    const tare__python_state *state = python->states[i];
+    tare__python_state *state = python->states[i];
     const unsigned char *bytes = tare__python_planned(python, state->at_state, python->layout.state_bytes);
     bool has = i + 1 < python->n_states && python->states[i + 1]->interp == state->interp;
-    if (bytes && (tare__python_u64(bytes + python->layout.state_next) != (has ? python->states[i + 1]->address : 0) ||
-                  tare__python_u64(bytes + python->layout.state_ident) != state->ident))
+    if (!bytes)
+        return;
+    const tare__python_layout *layout = &python->layout;
+    state->renamed =
+        tare__python_u64(bytes + layout->state_ident) != state->ident ||
+        (layout->state_native != TARE__PYTHON_NO && tare__python_u64(bytes + layout->state_native) != state->native);
+    if (state->renamed ||
+        tare__python_u64(bytes + layout->state_next) != (has ? python->states[i + 1]->address : 0))
         python->list_changed = true;
 }
 
@@ -234,7 +240,7 @@ static int show_frame(const tare__python *python, const tare__python_raw *raw, c
     if (offset < -2 || offset > place->code_bytes)
         return -1;
     if (layout->minor >= 11 && !raw->generator && offset < place->traceable)
-        return 0; /* its function is being entered */
+        return 0; /* its function is being entered, or it is a frame of the interpreter itself */
     out->line = tare__python_line_of(python->codes.functions[place->code - 1], offset < 0 ? 0 : (uint32_t)offset);
     return 1;
 }
@@ -456,7 +462,7 @@ static tare__python_thread thread_of(const tare__python *python, const tare__pyt
         .in_gc = holds && interp->collecting,
         .torn = !done,
         .cut = done && state->depth > TARE__PYTHON_DEPTH_MAX,
-        .depth = done ? state->depth : 0,
+        .depth = !done ? 0 : state->depth > TARE__PYTHON_DEPTH_MAX ? state->depth : state->n_shown,
         .n = done ? state->n_shown : 0,
         .frames = done ? state->shown : NULL,
     };
@@ -529,16 +535,23 @@ static bool join_states(tare__python *python, uint32_t *n)
     return true;
 }
 
+/* Whether the thread of this state runs. What has frames does, even if an older state has its ident, too. */
+static bool has_thread(const tare__python *python, const tare__python_state *state)
+{
+    if (state->starting)
+        return !state->renamed && state->progress == TARE__PYTHON_DONE && state->depth > 0;
+    return python->layout.state_native == TARE__PYTHON_NO || state->native != 0 || state->depth > 0;
+}
+
 static bool fill_threads(tare__python *python, uint32_t *n)
 {
-    const tare__python_layout *layout = &python->layout;
     *n = 0;
     if (!tare__array_fit(&python->threads, &python->threads_room, python->n_states + 1, sizeof(*python->threads)))
         return false;
     for (size_t i = 0; i < python->n_states; i++) {
         const tare__python_state *state = python->states[i];
-        if (layout->state_native != TARE__PYTHON_NO && state->native == 0 && state->depth == 0)
-            continue; /* its thread does not exist yet */
+        if (!has_thread(python, state))
+            continue;
         python->threads[(*n)++] = thread_of(python, state);
         python->cost.samples++;
         python->cost.torn += state->progress != TARE__PYTHON_DONE;

@@ -254,8 +254,9 @@ bool tare__python_place_load(tare__python *python, uint64_t address)
         return false;
     place.code_bytes = (uint32_t)code_bytes;
     if (layout->code_traceable != TARE__PYTHON_NO) {
+        /* One after the end: a frame of the interpreter itself (the call of __init__ in 3.12 and 3.13). */
         uint32_t units = tare__python_u32(bytes + layout->code_traceable);
-        place.traceable = units <= code_bytes / 2 ? (int32_t)(2 * units) : 0;
+        place.traceable = units <= code_bytes / 2 + 1 ? (int32_t)(2 * units) : 0;
     }
     place.code = decode(python, parts, place.mark.first_line, place.code_bytes);
     return place.code && put_place(python, &place);

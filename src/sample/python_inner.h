@@ -158,6 +158,8 @@ typedef struct tare__python_state { /* a PyThreadState */
     uint64_t address, ident, native;
     uint32_t interp;
     pid_t tid;
+    bool starting;                 /* its thread does not run yet: ident and native are of the one that starts it */
+    bool renamed;                  /* they have changed since it was listed */
     uint64_t cframe;               /* of the last sample */
     tare__python_regions chunks;   /* of its data stack, the newest first */
     tare__python_regions frames;   /* outside of it, by address */

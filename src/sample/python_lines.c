@@ -6,13 +6,17 @@
 typedef struct lines {
     tare__python_line *at; /* room for one more than the entries of the table */
     uint32_t n;
+    int32_t first;
 } lines;
 
+/* Instructions that the compiler adds have no line (jumps back to a loop, the end of an `except`): they belong to the
+ * line before them. */
 static void add_line(lines *lines, uint64_t start, int64_t line, uint32_t code_bytes)
 {
     if (start >= code_bytes)
         return;
-    int32_t shown = line > 0 && line <= INT32_MAX ? (int32_t)line : 0;
+    int32_t before = lines->n ? lines->at[lines->n - 1].line : lines->first;
+    int32_t shown = line > 0 && line <= INT32_MAX ? (int32_t)line : before;
     if (lines->n && lines->at[lines->n - 1].start == start)
         lines->n--;
     if (lines->n && lines->at[lines->n - 1].line == shown)
@@ -87,7 +91,7 @@ tare__python_line *tare__python_lines(tare__arena *memory, tare__python_table ta
         [TARE__PYTHON_LINETABLE] = decode_linetable,
         [TARE__PYTHON_LOCATIONS] = decode_locations,
     };
-    lines out = {tare__arena_alloc(memory, (n + 1) * sizeof(tare__python_line)), 0};
+    lines out = {tare__arena_alloc(memory, (n + 1) * sizeof(tare__python_line)), 0, (int32_t)first_line};
     if (!out.at)
         return NULL;
     decode[table](&out, bytes, n, first_line, code_bytes);

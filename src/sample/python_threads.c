@@ -15,6 +15,7 @@
 #define GLIBC_TID_OFFSET 720 /* of `tid` in struct pthread, on x86-64 and aarch64 */
 #define TID_SEARCH_BYTES 2048
 #define TID_TRIES 5u
+#define LIST_TRIES 8u
 #define TID_THREADS 8u /* of which the place of the thread id is checked */
 
 /* ---- thread ids ------------------------------------------------------------------------------ */
@@ -79,12 +80,17 @@ static bool is_task(const tare__python *python, pid_t tid)
     return tid > 0 && access(path, F_OK) == 0;
 }
 
-/* A state is made by the thread that starts another one, and has its ident until the new one runs. */
-static bool is_starting(const tare__python *python, size_t i)
+/* Whether an older state has the same ids: the thread has entered several interpreters, or a thread is being started.
+ * Its state is made by the thread that starts it, and before 3.12 has that one's ids until the new one sets them. */
+static bool has_older(const tare__python *python, size_t i, bool same_interp)
 {
-    for (size_t k = 0; k < python->n_states && k < TID_THREADS; k++)
-        if (k != i && python->states[k]->ident == python->states[i]->ident)
-            return k > i; /* the newest state is the first */
+    const tare__python_state *state = python->states[i];
+    for (size_t k = i + 1; k < python->n_states; k++) { /* the newest state is the first */
+        const tare__python_state *older = python->states[k];
+        bool same = older->ident == state->ident || (state->native && older->native == state->native);
+        if (same && (!same_interp || older->interp == state->interp))
+            return true;
+    }
     return false;
 }
 
@@ -102,14 +108,14 @@ static bool is_tid_offset(tare__python *python, uint64_t offset)
     bool main = false;
     for (size_t i = 0; i < python->n_states && i < TID_THREADS; i++) {
         int32_t tid;
-        if (is_starting(python, i))
+        if (has_older(python, i, false))
             continue;
         if (!tare__python_read(python, python->states[i]->ident + offset, &tid, sizeof(tid)) ||
             !is_task(python, outer_tid(python, tid)))
             return false;
         main = main || tid == python->own_pid;
         for (size_t k = 0; k < i; k++)
-            if (!is_starting(python, k) && other_is(python, k, offset, tid))
+            if (!has_older(python, k, false) && other_is(python, k, offset, tid))
                 return false;
     }
     return main || python->n_states > TID_THREADS;
@@ -180,7 +186,8 @@ static tare__python_state *take_state(tare__python *python, uint64_t address, si
     return made;
 }
 
-static bool list_threads(tare__python *python, uint32_t interp, size_t *n)
+/* *broken: a thread ended meanwhile, and those after it are not listed. */
+static bool walk_threads(tare__python *python, uint32_t interp, size_t *n, bool *broken)
 {
     const tare__python_layout *layout = &python->layout;
     uint64_t address = 0;
@@ -189,8 +196,10 @@ static bool list_threads(tare__python *python, uint32_t interp, size_t *n)
         return false;
     while (address && *n < TARE__PYTHON_THREADS_MAX) {
         if (!tare__python_read(python, address, bytes, layout->state_bytes) ||
-            tare__python_u64(bytes + layout->state_interp) != python->interps[interp].address)
-            return true; /* it ended meanwhile: the next sample sees the list without it */
+            tare__python_u64(bytes + layout->state_interp) != python->interps[interp].address) {
+            *broken = true;
+            return true;
+        }
         for (size_t i = 0; i < *n; i++)
             if (python->states[i]->address == address) /* a loop */
                 return true;
@@ -199,8 +208,11 @@ static bool list_threads(tare__python *python, uint32_t interp, size_t *n)
             return false;
         uint64_t ident = tare__python_u64(bytes + layout->state_ident);
         uint64_t native = layout->state_native == TARE__PYTHON_NO ? 0 : tare__python_u64(bytes + layout->state_native);
-        if (state->ident != ident || state->native != native)
+        if (state->ident != ident || state->native != native || state->interp != interp) {
             state->tid = 0;
+            state->starting = false;
+        }
+        state->renamed = false;
         state->ident = ident;
         state->native = native;
         state->interp = interp;
@@ -208,6 +220,19 @@ static bool list_threads(tare__python *python, uint32_t interp, size_t *n)
         address = tare__python_u64(bytes + layout->state_next);
     }
     return true;
+}
+
+static bool list_threads(tare__python *python, uint32_t interp, size_t *n)
+{
+    size_t first = *n;
+    bool broken = true;
+    for (unsigned tries = 0; broken && tries < LIST_TRIES; tries++) {
+        broken = false;
+        *n = first;
+        if (!walk_threads(python, interp, n, &broken))
+            return false;
+    }
+    return true; /* if it is broken, the next sample lists the others */
 }
 
 bool tare__python_list(tare__python *python)
@@ -235,9 +260,14 @@ bool tare__python_list(tare__python *python)
     for (size_t i = n; i < python->n_states; i++)
         tare__python_state_free(python->states[i]);
     python->n_states = n;
-    for (size_t i = 0; i < n; i++)
-        if (!python->states[i]->tid)
-            python->states[i]->tid = tid_of(python, python->states[i]);
+    for (size_t i = 0; i < n; i++) {
+        tare__python_state *state = python->states[i];
+        if (state->tid)
+            continue;
+        /* It stays so when the thread that starts it ends, and as long as its ident is that one's. */
+        state->starting = state->starting || has_older(python, i, true);
+        state->tid = tid_of(python, state);
+    }
     return true;
 }
 

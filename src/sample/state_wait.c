@@ -348,6 +348,26 @@ static tare__thread_state state_of_fault(const tare__waiting *waiting, bool in_c
     return in_call ? TARE__STATE_OTHER : TARE__STATE_DISK;
 }
 
+/* File systems in a process (FUSE) or on the network may wait like a FIFO does, so that a signal ends the call. The
+ * file itself is not asked, as its server may not answer. */
+static tare__thread_state state_of_open(const tare__waiting *waiting)
+{
+    static const struct {
+        const char *place;
+        tare__thread_state state;
+    } places[] = {{"fifo", TARE__STATE_PIPE},    {"partner", TARE__STATE_PIPE}, {"fuse", TARE__STATE_DISK},
+                  {"request", TARE__STATE_DISK}, {"nfs", TARE__STATE_DISK},     {"rpc", TARE__STATE_DISK}};
+    char place[128];
+    if (tare__waiting_stat(waiting).letter != 'S')
+        return TARE__STATE_DISK;
+    int got = read_task(waiting, "wchan", place, sizeof place);
+    place[got > 0 ? got : 0] = '\0';
+    for (size_t i = 0; i < TARE__COUNT_OF(places); i++)
+        if (strstr(place, places[i].place))
+            return places[i].state;
+    return TARE__STATE_OTHER;
+}
+
 /* ---- other calls ------------------------------------------------------------------------------------------------ */
 enum { FUTEX_WAIT_OP = 0, FUTEX_LOCK_PI_OP = 6, FUTEX_WAIT_BITSET_OP = 9, FUTEX_WAIT_REQUEUE_PI_OP = 11,
        FUTEX_LOCK_PI2_OP = 13, FUTEX_OP_MASK = 0x7f };
@@ -428,6 +448,7 @@ static tare__thread_state state_of_call(tare__waiting *waiting, const tare__call
     case TARE__WAIT_SELECT: return state_of_select(waiting, call);
     case TARE__WAIT_EPOLL: return state_of_epoll(waiting, call);
     case TARE__WAIT_DISK: return TARE__STATE_DISK;
+    case TARE__WAIT_OPEN: return state_of_open(waiting);
     case TARE__WAIT_MEMORY: return state_of_fault(waiting, true);
     case TARE__WAIT_LOCK: return TARE__STATE_LOCK;
     case TARE__WAIT_FCNTL: {

@@ -24,6 +24,7 @@ typedef enum tare__wait_kind {
     TARE__WAIT_SELECT,
     TARE__WAIT_EPOLL,
     TARE__WAIT_DISK,
+    TARE__WAIT_OPEN,       /* for the disk, or for the other end of a FIFO */
     TARE__WAIT_MEMORY,     /* for the disk, or for other threads that change the address space */
     TARE__WAIT_LOCK,
     TARE__WAIT_FCNTL,      /* may be a lock of a file */

@@ -229,6 +229,29 @@ static void the_program_may_be_a_text(void **state)
     done(b, of);
 }
 
+/* Several texts, each with a line 3: a row for each function, with its comprehensions. */
+static void lines_of_texts_belong_to_functions(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t module = stacks_python(&s, 0, "<module>", "<string>", 5);
+    uint32_t f = stacks_frame(&s, module, TARE__FRAME_PYTHON, "f", "<string>", 1, 3);
+    samples(f, 10);
+    samples(stacks_frame(&s, module, TARE__FRAME_PYTHON, "g", "<string>", 1, 3), 20);
+    samples(stacks_frame(&s, f, TARE__FRAME_PYTHON, "f.<locals>.<listcomp>", "<string>", 3, 3), 40);
+    tare__analysis *of = finish();
+    uint64_t found[2] = {0};
+    for (uint64_t i = 0; i < of->n_lines; i++)
+        if (of->lines[i].line == 3) {
+            assert_true(strcmp(of->lines[i].function, "f") == 0 || strcmp(of->lines[i].function, "g") == 0);
+            found[of->lines[i].function[0] == 'g'] += of->lines[i].own_ns;
+        }
+    IS_MS(found[0], 500);
+    IS_MS(found[1], 200);
+    assert_int_equal(of->n_lines, 3);
+    done(b, of);
+}
+
 /* python -c "from multiprocessing.spawn import spawn_main; ...": the worker's own code is what it calls. */
 static void the_command_of_a_worker_is_no_code_of_the_program(void **state)
 {
@@ -275,6 +298,7 @@ int main(void)
         cmocka_unit_test(lines_of_pth_files_are_not_own_code),
         cmocka_unit_test(code_that_libraries_write_belongs_to_its_caller),
         cmocka_unit_test(the_program_may_be_a_text),
+        cmocka_unit_test(lines_of_texts_belong_to_functions),
         cmocka_unit_test(the_command_of_a_worker_is_no_code_of_the_program),
         cmocka_unit_test(time_outside_of_the_program),
     };

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,11 +25,8 @@
 
 #include "sample/python_inner.h"
 #include "sample_python_programs.h"
+#include "sample_python_rig.h"
 #include "sample_python_truth.h"
-
-static char folder[] = "/tmp/tare-python-XXXXXX";
-static char *interpreters[32];
-static size_t n_interpreters;
 
 static uint64_t seed;
 
@@ -38,122 +34,6 @@ static uint32_t random_number(void)
 {
     seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
     return (uint32_t)(seed >> 33);
-}
-
-/* ---- interpreters ---------------------------------------------------------------------------- */
-static void add_interpreters(const char *pattern)
-{
-    glob_t found;
-    if (glob(pattern, 0, NULL, &found) != 0)
-        return;
-    for (size_t i = 0; i < found.gl_pathc && n_interpreters < TARE__COUNT_OF(interpreters); i++) {
-        const char *name = strrchr(found.gl_pathv[i], '/') + 1;
-        char *end;
-        long minor = strncmp(name, "python3.", 8) == 0 ? strtol(name + 8, &end, 10) : 0;
-        if (minor >= 9 && minor <= 14 && (*end == '\0' || strcmp(end, "t") == 0 || strcmp(end, "d") == 0))
-            interpreters[n_interpreters++] = strdup(found.gl_pathv[i]);
-    }
-    globfree(&found);
-}
-
-static int set_up(void **state)
-{
-    static const char *const folders[] = {"/usr/bin/python3.*", "/usr/local/bin/python3.*"};
-    char pattern[512];
-    (void)state;
-    const char *home = getenv("HOME");
-    const char *chosen = getenv("TARE_TEST_PYTHONS"); /* a pattern: those instead of all */
-    assert_non_null(mkdtemp(folder));
-    snprintf(pattern, sizeof(pattern), "%s/.pyenv/versions/3.*/bin/python3.*", home ? home : "");
-    add_interpreters(chosen ? chosen : pattern);
-    for (size_t i = 0; !chosen && i < TARE__COUNT_OF(folders); i++)
-        add_interpreters(folders[i]);
-    for (size_t i = 0; i < n_interpreters; i++)
-        print_message("interpreter: %s\n", interpreters[i]);
-    if (!n_interpreters)
-        print_message("no CPython 3.9 to 3.14 on this machine: nothing is tested\n");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    for (size_t i = 0; i < n_interpreters; i++)
-        free(interpreters[i]);
-    return system(command) == 0 ? 0 : -1;
-}
-
-/* ---- programs -------------------------------------------------------------------------------- */
-typedef struct program {
-    pid_t pid;
-    FILE *output;
-    int input;
-} program;
-
-static program start(const char *interpreter, const char *text, const char *a, const char *b)
-{
-    char path[64];
-    int from[2], to[2];
-    snprintf(path, sizeof(path), "%s/program.py", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-    assert_int_equal(pipe(from) | pipe(to), 0);
-    program program = {.pid = fork()};
-    if (program.pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        dup2(to[0], 0);
-        dup2(from[1], 1);
-        for (int fd = 3; fd < 64; fd++)
-            close(fd);
-        setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
-        execl(interpreter, interpreter, "-S", path, a, b, (char *)NULL);
-        _exit(127);
-    }
-    close(from[1]);
-    close(to[0]);
-    program.output = fdopen(from[0], "r");
-    program.input = to[1];
-    return program;
-}
-
-static void finish(program *program)
-{
-    kill(program->pid, SIGKILL);
-    waitpid(program->pid, NULL, 0);
-    fclose(program->output);
-    close(program->input);
-}
-
-static void wait_ready(program *program)
-{
-    while (strcmp(line_of(program->output), "ready") != 0)
-        continue;
-}
-
-static tare__python *open_python(pid_t pid)
-{
-    tare__error error = {{0}};
-    tare__python *python = NULL;
-    int status = tare__python_open(pid, &python, &error);
-    if (status != 0)
-        fail_msg("open: %s (%d)", error.text, status);
-    return python;
-}
-
-static uint32_t take(tare__python *python, const tare__python_thread **threads)
-{
-    tare__error error = {{0}};
-    uint32_t n;
-    int status;
-    while ((status = tare__python_sample(python, threads, &n, &error)) == TARE_E_BUSY)
-        continue;
-    if (status != 0)
-        fail_msg("sample: %s", error.text);
-    return n;
 }
 
 /* ---- frames against the program's own -------------------------------------------------------- */
@@ -205,7 +85,7 @@ static void test_frames(void **state)
 {
     (void)state;
     static const char *const names[] = {"nested", "recursion", "generator", "coroutine", "awaits", "expressions",
-                                        "unicode", "executed", "threads", "forked"};
+                                        "unicode", "executed", "threads", "forked", "constructed"};
     for (size_t i = 0; i < n_interpreters; i++)
         for (size_t k = 0; k < TARE__COUNT_OF(names); k++) {
             print_message("%s %s\n", interpreters[i], names[k]);

@@ -233,6 +233,13 @@ static void reads_fifo(void)
     mkfifo(path, 0600);
     do_read(open(path, O_RDWR));
 }
+static void opens_fifo(void)
+{
+    char path[PATH_MAX];
+    a_file(path, "fifo_without_writer");
+    mkfifo(path, 0600);
+    open(path, O_RDONLY);
+}
 static void receives_local(void) { do_recv(a_local_socket()); }
 static void reads_local(void) { do_read(a_local_socket()); }
 static void accepts_local(void) { accept(a_listener(AF_UNIX), NULL, NULL); }
@@ -363,6 +370,7 @@ static const struct {
     {"epoll of an eventfd", epolls_event, TARE__STATE_PIPE, "epoll", NULL},
     {"write to a full pipe", fills_pipe, TARE__STATE_PIPE, "write", NULL},
     {"read of a FIFO", reads_fifo, TARE__STATE_PIPE, "read", NULL},
+    {"open of a FIFO", opens_fifo, TARE__STATE_PIPE, "open", NULL},
     {"recv of a unix socket", receives_local, TARE__STATE_PIPE, "recv", NULL},
     {"read of a unix socket", reads_local, TARE__STATE_PIPE, "read", NULL},
     {"accept of a unix socket", accepts_local, TARE__STATE_PIPE, "accept", NULL},
@@ -836,7 +844,7 @@ static int make_folder(void **unused)
 static int remove_folder(void **unused)
 {
     (void)unused;
-    static const char *const files[] = {"fifo", "lock", "written"};
+    static const char *const files[] = {"fifo", "fifo_without_writer", "lock", "written"};
     for (size_t i = 0; i < TARE__COUNT_OF(files); i++) {
         char path[PATH_MAX];
         a_file(path, files[i]);

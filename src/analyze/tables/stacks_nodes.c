@@ -87,14 +87,6 @@ static uint32_t find_function(const work *work, sampled_nodes *to, tare__arena *
 }
 
 /* ---- lines -------------------------------------------------------------------------------------------------- */
-static bool is_line(const void *rows, uint32_t row, const void *key)
-{
-    const sampled_nodes *nodes = rows;
-    const sampled_line *line = &nodes->lines[row], *wanted = key;
-    return line->line == wanted->line &&
-           nodes->functions[line->function].file_id == nodes->functions[wanted->function].file_id;
-}
-
 /* Comprehensions and generator expressions are on lines of the function around them. */
 static bool is_inline(const char *function)
 {
@@ -103,6 +95,30 @@ static bool is_inline(const char *function)
         if (strstr(function, names[i]))
             return true;
     return false;
+}
+
+/* Before Python 3.11 their names do not say which function is around them. */
+static bool is_inline_of(const char *inner, const char *function)
+{
+    size_t n = strlen(function);
+    return is_inline(inner) && (inner[0] == '<' || (strncmp(inner, function, n) == 0 && inner[n] == '.'));
+}
+
+/* Texts that are executed have the same file and the same lines: two functions are of the same text if one is in the
+ * other, or they have the same name. */
+static bool is_same_text(const sampled_function *a, const sampled_function *b)
+{
+    return (a->first_line == b->first_line && strcmp(a->name, b->name) == 0) || is_inline_of(a->name, b->name) ||
+           is_inline_of(b->name, a->name);
+}
+
+static bool is_line(const void *rows, uint32_t row, const void *key)
+{
+    const sampled_nodes *nodes = rows;
+    const sampled_line *line = &nodes->lines[row], *wanted = key;
+    const sampled_function *a = &nodes->functions[line->function], *b = &nodes->functions[wanted->function];
+    return line->line == wanted->line && a->file_id == b->file_id &&
+           (!a->file || a->file[0] != '<' || is_same_text(a, b));
 }
 
 static bool find_line(sampled_nodes *to, uint32_t function, uint32_t line, uint32_t *row)
