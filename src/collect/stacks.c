@@ -87,12 +87,13 @@ static uint64_t scattered(tare__stack_thread_state *state, uint64_t interval_ns)
 /* Without credit, samples are dropped: the next ones stand for their time. */
 static void drain(tare__stack_thread_state *state)
 {
-    uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC), ticks = tare__clock_ticks(state->clock);
     double most = 2.0 * SECOND_NS * state->event_budget;
     state->credit_ns += (double)(now - state->credit_at_ns) * state->event_budget;
     state->credit_ns = state->credit_ns < most ? state->credit_ns : most;
     state->credit_at_ns = now;
-    tare__stack_sampler_drain(state->sampler, tare__clock_ticks(state->clock), now, state->credit_ns < 0);
+    tare__stack_sampler_drain(state->sampler, ticks, now, state->credit_ns < 0);
     uint64_t taken = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
     state->credit_ns -= (double)taken;
     state->drained_ns += taken;
@@ -154,12 +155,15 @@ static void *sample(void *context)
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
     prctl(PR_SET_NAME, "tare stacks", 0ul, 0ul, 0ul);
     /* Buffers of events are small: among many threads that run, this one would be too late. */
-    if (tare__stack_sampler_descriptor(state->sampler) >= 0)
+    bool events = tare__stack_sampler_descriptor(state->sampler) >= 0;
+    if (events)
         setpriority(PRIO_PROCESS, (id_t)gettid(), EVENTS_NICE);
     uint64_t due = clock_ns(CLOCK_MONOTONIC), interval = state->interval_ns;
     uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     double cost = 0;
     while (wait_until(state, due)) {
+        if (events) /* a pass would take the time of samples that are still in the buffers */
+            drain(state);
         uint64_t now = clock_ns(CLOCK_MONOTONIC);
         tare__stack_sampler_pass(state->sampler, tare__clock_ticks(state->clock), now, interval);
         if (now - state->sealed_ns >= TARE__SEAL_NS) {
