@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -193,6 +194,15 @@ static void *sample(void *context)
 
 /* ---- the collector's side ---------------------------------------------------------------------------------- */
 
+/* Notes that are displayed although no summary is wanted. */
+static void warn(tare__collector *collector, const char *lines)
+{
+    size_t used = strlen(collector->warnings);
+    tare__text_string(&collector->notes, lines);
+    if (used + strlen(lines) < sizeof collector->warnings)
+        strcpy(collector->warnings + used, lines);
+}
+
 static void free_state(tare__stack_thread_state *state)
 {
     tare__stack_sampler_free(state->sampler);
@@ -225,8 +235,11 @@ static void open_native(tare__collector *collector, tare__stack_thread_state *st
 {
     tare__error error = {""};
     int status = tare__stack_sampler_want_native(state->sampler, state->interval_ns, &pid, 1, &error);
-    if (status)
-        tare__text_format(&collector->notes, "native stacks of running threads were not sampled: %s\n", error.text);
+    char line[sizeof error.text + 64];
+    if (status) {
+        snprintf(line, sizeof line, "native stacks of running threads were not sampled: %s\n", error.text);
+        warn(collector, line);
+    }
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     double events = BUDGET_CPU * (double)cpus > BUDGET_EVENTS ? BUDGET_CPU * (double)cpus : BUDGET_EVENTS;
     state->event_budget = state->budget >= BUDGET_ASKED || events > BUDGET_ASKED ? BUDGET_ASKED : events;
@@ -263,7 +276,7 @@ void tare__stacks_open(tare__collector *collector, const tare__stack_options *op
         collector->stacks = state;
         return;
     }
-    tare__text_string(&collector->notes, "call stacks were not sampled: no thread could be started\n");
+    warn(collector, "call stacks were not sampled: no thread could be started\n");
     free_state(state);
 }
 
@@ -347,7 +360,7 @@ void tare__stacks_finish(tare__collector *collector)
     tare__stacks_tick(collector, false);
     collector->stacks = NULL;
     collector->stack_cpu_ns = state->cpu_ns;
-    tare__text_string(&collector->notes, tare__stack_sampler_problems(state->sampler));
+    warn(collector, tare__stack_sampler_problems(state->sampler));
     note_losses(collector, state);
     put_rate(state, &collector->notes);
     uint64_t refused = tare__stacks_refused(state->stacks) + state->lost;
