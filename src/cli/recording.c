@@ -286,6 +286,15 @@ static void tidy_up(const tare__cli_recording *recording)
     say_what_stays(&left, &tidied);
 }
 
+/* The summary has them, too. */
+static void say_warnings(const char *lines)
+{
+    for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+        length = strcspn(lines, "\n");
+        tare__cli_say("tare", "warning: %.*s", (int)length, lines);
+    }
+}
+
 /* Another run may have taken the name in the meantime, or the file may have been removed. */
 static void keep_name(tare__run_result *result)
 {
@@ -312,6 +321,8 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tar
         say_what_was_written(recording, result, bytes);
     if (result->problem[0])
         tare__cli_say("tare", "%s", result->problem);
+    if (recording->quiet)
+        say_warnings(result->warnings);
     if (result->folder[0])
         tare__cli_say("tare", "the session folder %s was kept; tare report can read it", result->folder);
     if (whole)

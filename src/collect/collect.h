@@ -74,6 +74,7 @@ typedef struct tare__run_result {
     bool lost;              /* the trace has no name any more: only trace_fd refers to it */
     char moved[512];        /* message if its name was taken during the run; "" */
     char problem[512];      /* message if the trace is incomplete (disk full, …); "" */
+    char warnings[1024];    /* processes and threads without the stacks that were wanted: one sentence per line; "" */
     char folder[TARE__PATH_BYTES]; /* of the session, if it could not be removed; "" */
 } tare__run_result;
 

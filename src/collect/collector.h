@@ -251,6 +251,7 @@ typedef struct tare__collector {
     uint32_t program_count;
     bool program_missed; /* one ended before it could be sampled and may have been of this kind */
     tare__text notes; /* lines for the END block */
+    char warnings[1024]; /* of these: which stacks could not be sampled at all */
     tare__text ended; /* salvaging: the END fields of a collector that was not killed; empty: it was */
     uint64_t ended_realtime, ended_ticks; /* of it */
     uint64_t steps; /* begun */

@@ -212,6 +212,7 @@ void tare__run_fill_totals(const tare__collector *collector, tare__run_result *r
     result->dropped_spans = collector->dropped_spans + collector->unattributed_spans;
     result->processes = collector->joined;
     strcpy(result->problem, collector->writer.problem);
+    strcpy(result->warnings, collector->warnings);
 }
 
 void tare__run_hand_over(tare__collector *collector, tare__run_result *result)

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -87,12 +88,13 @@ static uint64_t scattered(tare__stack_thread_state *state, uint64_t interval_ns)
 /* Without credit, samples are dropped: the next ones stand for their time. */
 static void drain(tare__stack_thread_state *state)
 {
-    uint64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t now = clock_ns(CLOCK_MONOTONIC), ticks = tare__clock_ticks(state->clock);
     double most = 2.0 * SECOND_NS * state->event_budget;
     state->credit_ns += (double)(now - state->credit_at_ns) * state->event_budget;
     state->credit_ns = state->credit_ns < most ? state->credit_ns : most;
     state->credit_at_ns = now;
-    tare__stack_sampler_drain(state->sampler, tare__clock_ticks(state->clock), now, state->credit_ns < 0);
+    tare__stack_sampler_drain(state->sampler, ticks, now, state->credit_ns < 0);
     uint64_t taken = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
     state->credit_ns -= (double)taken;
     state->drained_ns += taken;
@@ -154,12 +156,15 @@ static void *sample(void *context)
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
     prctl(PR_SET_NAME, "tare stacks", 0ul, 0ul, 0ul);
     /* Buffers of events are small: among many threads that run, this one would be too late. */
-    if (tare__stack_sampler_descriptor(state->sampler) >= 0)
+    bool events = tare__stack_sampler_descriptor(state->sampler) >= 0;
+    if (events)
         setpriority(PRIO_PROCESS, (id_t)gettid(), EVENTS_NICE);
     uint64_t due = clock_ns(CLOCK_MONOTONIC), interval = state->interval_ns;
     uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     double cost = 0;
     while (wait_until(state, due)) {
+        if (events) /* a pass would take the time of samples that are still in the buffers */
+            drain(state);
         uint64_t now = clock_ns(CLOCK_MONOTONIC);
         tare__stack_sampler_pass(state->sampler, tare__clock_ticks(state->clock), now, interval);
         if (now - state->sealed_ns >= TARE__SEAL_NS) {
@@ -188,6 +193,15 @@ static void *sample(void *context)
 }
 
 /* ---- the collector's side ---------------------------------------------------------------------------------- */
+
+/* Notes that are displayed although no summary is wanted. */
+static void warn(tare__collector *collector, const char *lines)
+{
+    size_t used = strlen(collector->warnings);
+    tare__text_string(&collector->notes, lines);
+    if (used + strlen(lines) < sizeof collector->warnings)
+        strcpy(collector->warnings + used, lines);
+}
 
 static void free_state(tare__stack_thread_state *state)
 {
@@ -221,8 +235,11 @@ static void open_native(tare__collector *collector, tare__stack_thread_state *st
 {
     tare__error error = {""};
     int status = tare__stack_sampler_want_native(state->sampler, state->interval_ns, &pid, 1, &error);
-    if (status)
-        tare__text_format(&collector->notes, "native stacks of running threads were not sampled: %s\n", error.text);
+    char line[sizeof error.text + 64];
+    if (status) {
+        snprintf(line, sizeof line, "native stacks of running threads were not sampled: %s\n", error.text);
+        warn(collector, line);
+    }
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     double events = BUDGET_CPU * (double)cpus > BUDGET_EVENTS ? BUDGET_CPU * (double)cpus : BUDGET_EVENTS;
     state->event_budget = state->budget >= BUDGET_ASKED || events > BUDGET_ASKED ? BUDGET_ASKED : events;
@@ -259,7 +276,7 @@ void tare__stacks_open(tare__collector *collector, const tare__stack_options *op
         collector->stacks = state;
         return;
     }
-    tare__text_string(&collector->notes, "call stacks were not sampled: no thread could be started\n");
+    warn(collector, "call stacks were not sampled: no thread could be started\n");
     free_state(state);
 }
 
@@ -343,7 +360,7 @@ void tare__stacks_finish(tare__collector *collector)
     tare__stacks_tick(collector, false);
     collector->stacks = NULL;
     collector->stack_cpu_ns = state->cpu_ns;
-    tare__text_string(&collector->notes, tare__stack_sampler_problems(state->sampler));
+    warn(collector, tare__stack_sampler_problems(state->sampler));
     note_losses(collector, state);
     put_rate(state, &collector->notes);
     uint64_t refused = tare__stacks_refused(state->stacks) + state->lost;

@@ -27,6 +27,7 @@
 #define BUFFER_BYTES (512u << 10)
 #define BUFFER_MIN (64u << 10) /* more than one record */
 #define RECORD_MAX 65536u
+#define NO_RECORD UINT64_MAX
 
 #if defined(__x86_64__)
 /* Bits of PERF_SAMPLE_REGS_USER: ax bx cx dx si di bp sp ip, r8 to r15. The DWARF numbers in their order. */
@@ -51,6 +52,7 @@ typedef struct cpu_buffer {
     int cpu, fd;
     unsigned char *pages; /* the control page, then `bytes` of data */
     size_t bytes;
+    uint64_t head, next_ns; /* while it is drained: the end of its records, the time of the first; NO_RECORD: none */
 } cpu_buffer;
 
 struct tare__native_events {
@@ -79,8 +81,8 @@ static struct perf_event_attr attributes_of(uint64_t interval_ns)
         .size = sizeof made,
         .config = PERF_COUNT_SW_TASK_CLOCK,
         .sample_period = interval_ns,
-        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CPU | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
-                       PERF_SAMPLE_STACK_USER,
+        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_CALLCHAIN |
+                       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
         .inherit = 1,
         .comm = 1,
         .comm_exec = 1,
@@ -334,9 +336,10 @@ static void read_stack(words *from, tare__native_sample *sample)
 static void take_sample(tare__native_events *events, words from, const tare__native_sink *sink)
 {
     tare__native_sample sample = {0};
-    uint64_t who = word(&from), cpu = word(&from);
+    uint64_t who = word(&from), ns = word(&from), cpu = word(&from);
     sample.pid = (pid_t)(uint32_t)who;
     sample.tid = (pid_t)(who >> 32);
+    sample.ns = ns;
     sample.cpu = (uint32_t)cpu;
     if (events->attributes.sample_type & PERF_SAMPLE_CALLCHAIN)
         read_chain(&from, &sample);
@@ -371,24 +374,50 @@ static void copy_out(const cpu_buffer *buffer, const unsigned char *data, uint64
     memcpy((unsigned char *)out + first, data, bytes - first);
 }
 
-static void drain_buffer(tare__native_events *events, const cpu_buffer *buffer, const tare__native_sink *sink)
+static struct perf_event_mmap_page *control_of(const cpu_buffer *buffer)
 {
-    struct perf_event_mmap_page *page = (struct perf_event_mmap_page *)(void *)buffer->pages;
+    return (struct perf_event_mmap_page *)(void *)buffer->pages;
+}
+
+/* Looks at the first record: one without a time is due at once. */
+static void peek(cpu_buffer *buffer)
+{
     const unsigned char *data = buffer->pages + sysconf(_SC_PAGESIZE);
-    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), tail = page->data_tail;
-    while (head - tail >= sizeof(struct perf_event_header)) {
-        struct perf_event_header header;
-        copy_out(buffer, data, tail, &header, sizeof header);
-        if (header.size < sizeof header || header.size > head - tail) {
-            tail = head;
-            break;
-        }
-        copy_out(buffer, data, tail, events->record, header.size);
-        tail += header.size;
-        __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
-        take_record(events, &header, (words){events->record + sizeof header, events->record + header.size}, sink);
+    uint64_t tail = control_of(buffer)->data_tail, start[3] = {0};
+    struct perf_event_header header = {0};
+    buffer->next_ns = NO_RECORD;
+    if (buffer->head - tail < sizeof header)
+        return;
+    copy_out(buffer, data, tail, &header, sizeof header);
+    if (header.type == PERF_RECORD_SAMPLE && buffer->head - tail >= sizeof start)
+        copy_out(buffer, data, tail, start, sizeof start);
+    buffer->next_ns = start[2] < NO_RECORD ? start[2] : 0;
+}
+
+static void take_first(tare__native_events *events, const cpu_buffer *buffer, const tare__native_sink *sink)
+{
+    struct perf_event_mmap_page *page = control_of(buffer);
+    const unsigned char *data = buffer->pages + sysconf(_SC_PAGESIZE);
+    uint64_t tail = page->data_tail;
+    struct perf_event_header header;
+    copy_out(buffer, data, tail, &header, sizeof header);
+    if (header.size < sizeof header || header.size > buffer->head - tail) {
+        __atomic_store_n(&page->data_tail, buffer->head, __ATOMIC_RELEASE);
+        return;
     }
-    __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+    copy_out(buffer, data, tail, events->record, header.size);
+    __atomic_store_n(&page->data_tail, tail + header.size, __ATOMIC_RELEASE);
+    take_record(events, &header, (words){events->record + sizeof header, events->record + header.size}, sink);
+}
+
+/* A thread that changes its CPU has records in several buffers. */
+static cpu_buffer *earliest(const tare__native_events *events)
+{
+    cpu_buffer *found = NULL;
+    for (size_t i = 0; i < events->n_buffers; i++)
+        if (events->buffers[i].next_ns < (found ? found->next_ns : NO_RECORD))
+            found = &events->buffers[i];
+    return found;
 }
 
 void tare__native_events_drain(tare__native_events *events, const tare__native_sink *sink)
@@ -396,6 +425,13 @@ void tare__native_events_drain(tare__native_events *events, const tare__native_s
     struct epoll_event ready[16];
     while (epoll_wait(events->waits, ready, TARE__COUNT_OF(ready), 0) == (int)TARE__COUNT_OF(ready))
         ;
-    for (size_t i = 0; i < events->n_buffers; i++)
-        drain_buffer(events, &events->buffers[i], sink);
+    for (size_t i = 0; i < events->n_buffers; i++) {
+        cpu_buffer *buffer = &events->buffers[i];
+        buffer->head = __atomic_load_n(&control_of(buffer)->data_head, __ATOMIC_ACQUIRE);
+        peek(buffer);
+    }
+    for (cpu_buffer *buffer; (buffer = earliest(events)) != NULL;) {
+        take_first(events, buffer, sink);
+        peek(buffer);
+    }
 }

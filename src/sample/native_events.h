@@ -12,6 +12,7 @@ typedef struct tare__native_events tare__native_events;
 typedef struct tare__native_sample {
     pid_t pid, tid;
     uint32_t cpu;
+    uint64_t ns;                /* when it was taken, on the monotonic clock */
     tare__unwind_regs regs;     /* known 0: the thread has no user mode */
     const unsigned char *stack; /* from the stack pointer on */
     size_t stack_bytes;
@@ -39,6 +40,7 @@ void tare__native_events_close(tare__native_events *events); /* NULL is allowed 
 int tare__native_events_add(tare__native_events *events, pid_t tid);
 /* A descriptor that is readable when there are samples. */
 int tare__native_events_descriptor(const tare__native_events *events);
+/* In the order of their times. */
 void tare__native_events_drain(tare__native_events *events, const tare__native_sink *sink);
 bool tare__native_events_has_kernel(const tare__native_events *events);
 tare__native_losses tare__native_events_losses(const tare__native_events *events);

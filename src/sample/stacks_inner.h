@@ -59,6 +59,7 @@ struct tare__stack_sampler {
     uint32_t problem_count;
     struct tare__native *native; /* NULL: Python stacks only */
     uint64_t interval_ns;
+    uint64_t first_ticks, first_ns; /* when it was drained first: the rate of the ticks */
 };
 
 /* ---- stacks.c ------------------------------------------------------------------------------------------------ */
@@ -83,6 +84,12 @@ void tare__sampler_add(tare__stack_sampler *sampler, sampled_thread *thread, con
 /* Whether the time up to now is left to the next sample taken while the thread runs. */
 bool tare__sampler_defers(const tare__stack_sampler *sampler, sampled_thread *thread, const tare__thread_now *now,
                           const tare__stack_sample *begun, uint64_t now_ns);
+/* The same of a thread that has events: `passed`: time since its last sample; `has_kernel`: also in the kernel. */
+bool tare__sampler_is_early(const sampled_thread *thread, const tare__thread_now *now, uint64_t interval_ns,
+                            uint64_t passed, bool has_kernel);
+/* `now` was read at now_ns: makes it what the totals were at at_ns, when the thread ran. */
+void tare__sampler_totals_at(const sampled_thread *thread, uint64_t interval_ns, uint64_t at_ns, uint64_t now_ns,
+                             tare__thread_now *now);
 /* The stack of a thread that waits: 0: none. */
 uint32_t tare__sampler_blocked(tare__stack_sampler *sampler, sampled_process *process, sampled_thread *thread,
                                const tare__thread_now *now, const tare__python_thread *read);

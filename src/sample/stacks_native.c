@@ -14,31 +14,67 @@
 #include "stacks_inner.h"
 #include "tare.h"
 
-#define DEFER_RUNNING 12u /* intervals; then a thread that runs is sampled without its registers */
-#define DEFER_READY 500u  /* the same of one that waits for a CPU */
+#define DEFER_RUNNING 12u /* intervals of CPU time; then a thread that runs is sampled without its registers */
+#define DEFER_READY 500u  /* intervals, … */
+#define DEFER_READY_NS UINT64_C(5000000000) /* … and at least: the same of one that waits for a CPU */
 #define DEFER_NEW 5u      /* the same of one without an event so far: it may end before its first one */
 #define LIST_NS 100000000u /* until the threads of a process are listed again */
 #define RESTS_MAX 10u     /* passes between two samples of a thread that does not run */
 #define SILENT_INTERVALS 5u /* of CPU time without an event: its thread has no events */
 
 /* ---- times ------------------------------------------------------------------------------------------------------ */
+/* Time on a CPU since the last sample; where it is unknown, all time. A thread that has just got a CPU back has its
+ * event soon, however long it waited. */
+static bool runs_long(const sampled_thread *thread, const tare__thread_now *now, uint64_t interval_ns, uint64_t passed)
+{
+    bool known = now->known && thread->known && now->cpu_ns >= thread->cpu_ns;
+    return (known ? now->cpu_ns - thread->cpu_ns : passed) >= DEFER_RUNNING * interval_ns;
+}
+
+bool tare__sampler_is_early(const sampled_thread *thread, const tare__thread_now *now, uint64_t interval_ns,
+                            uint64_t passed, bool has_kernel)
+{
+    if (now->state != TARE__STATE_RUNNING && now->state != TARE__STATE_RUNNABLE)
+        return false;
+    if (!thread->sampled)
+        return passed < DEFER_NEW * interval_ns;
+    bool silent = now->known && thread->events_known && now->cpu_ns - thread->events_cpu_ns >= 2 * interval_ns;
+    if (silent && !has_kernel)
+        return false; /* it runs in the kernel, where there are no events */
+    return (passed < DEFER_READY_NS || passed < DEFER_READY * interval_ns) &&
+           !(now->state == TARE__STATE_RUNNING && runs_long(thread, now, interval_ns, passed));
+}
+
 bool tare__sampler_defers(const tare__stack_sampler *sampler, sampled_thread *thread, const tare__thread_now *now,
                           const tare__stack_sample *begun, uint64_t now_ns)
 {
-    if (!sampler->native || !tare__native_events_of(sampler->native) || thread->refused)
+    const tare__native_events *events = sampler->native ? tare__native_events_of(sampler->native) : NULL;
+    if (!events || thread->refused)
         return false;
     if (!thread->seen_ns)
         thread->seen_ns = now_ns - begun->wall_ns;
     uint64_t passed = now_ns > thread->seen_ns ? now_ns - thread->seen_ns : 0;
-    if (!thread->sampled)
-        return (now->state == TARE__STATE_RUNNING || now->state == TARE__STATE_RUNNABLE) &&
-               passed < DEFER_NEW * sampler->interval_ns;
-    bool silent = now->known && thread->events_known &&
-                  now->cpu_ns - thread->events_cpu_ns >= 2 * sampler->interval_ns;
-    if (silent && !tare__native_events_has_kernel(tare__native_events_of(sampler->native)))
-        return false; /* it runs in the kernel, where there are no events */
-    return (now->state == TARE__STATE_RUNNING && passed < DEFER_RUNNING * sampler->interval_ns) ||
-           (now->state == TARE__STATE_RUNNABLE && passed < DEFER_READY * sampler->interval_ns);
+    return tare__sampler_is_early(thread, now, sampler->interval_ns, passed, tare__native_events_has_kernel(events));
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* An event comes after an interval on a CPU; what was used later belongs to the next samples, which are not read yet
+ * if the sampler was late. */
+void tare__sampler_totals_at(const sampled_thread *thread, uint64_t interval_ns, uint64_t at_ns, uint64_t now_ns,
+                             tare__thread_now *now)
+{
+    if (!now->known || !thread->known || now->cpu_ns < thread->cpu_ns || now->queue_ns < thread->queue_ns)
+        return;
+    uint64_t later = now_ns > at_ns ? now_ns - at_ns : 0, used = now->cpu_ns - thread->cpu_ns;
+    uint64_t room = thread->room_ns + (at_ns > thread->seen_ns ? at_ns - thread->seen_ns : 0);
+    uint64_t surely = used > later ? used - later : 0, usual = least(used, interval_ns);
+    uint64_t cpu = least(surely > usual ? surely : usual, room);
+    now->queue_ns = thread->queue_ns + least(now->queue_ns - thread->queue_ns, room - cpu);
+    now->cpu_ns = thread->cpu_ns + cpu;
 }
 
 /* ---- threads without events ------------------------------------------------------------------------------------- */
@@ -191,6 +227,21 @@ static bool read_python(const draining *from, sampled_process *process, pid_t ti
     return status != TARE_E_BUSY;
 }
 
+/* Nothing is sampled twice: not before the last sample of its thread, and not in the future. */
+static uint64_t time_of(const draining *from, const sampled_thread *thread, const tare__native_sample *event)
+{
+    uint64_t ns = least(event->ns, from->now_ns);
+    return ns > thread->seen_ns ? ns : thread->seen_ns;
+}
+
+static uint64_t ticks_at(const draining *from, uint64_t ns)
+{
+    const tare__stack_sampler *sampler = from->sampler;
+    double passed = (double)(from->now_ns - sampler->first_ns), ticks = (double)(from->ticks - sampler->first_ticks);
+    double before = ns < from->now_ns ? (double)(from->now_ns - ns) : 0;
+    return before > 0 && before < passed ? from->ticks - (uint64_t)(before * ticks / passed) : from->ticks;
+}
+
 static void take_event(void *context, const tare__native_sample *event)
 {
     draining *from = context;
@@ -209,7 +260,8 @@ static void take_event(void *context, const tare__native_sample *event)
         return;
     const tare__native_copy copy = {.regs = event->regs, .stack = event->stack, .bytes = event->stack_bytes,
                                     .kernel = event->kernel, .n_kernel = event->n_kernel};
-    tare__stack_sample sample = {.ticks = from->ticks, .wall_ns = sampler->interval_ns,
+    uint64_t at_ns = time_of(from, thread, event);
+    tare__stack_sample sample = {.ticks = ticks_at(from, at_ns), .wall_ns = sampler->interval_ns,
                                  .state = TARE__STATE_RUNNING};
     sample.flags = read ? tare__sampler_flags(read) : 0;
     if (!read || !read->torn)
@@ -221,7 +273,8 @@ static void take_event(void *context, const tare__native_sample *event)
     thread->sampled = thread->events_known = true;
     thread->events_cpu_ns = now.cpu_ns;
     thread->blocked = thread->rests = 0;
-    tare__sampler_add(sampler, thread, &now, &sample, from->now_ns);
+    tare__sampler_totals_at(thread, sampler->interval_ns, at_ns, from->now_ns, &now);
+    tare__sampler_add(sampler, thread, &now, &sample, at_ns);
 }
 
 static void take_exec(void *context, pid_t pid)
@@ -237,6 +290,10 @@ void tare__stack_sampler_drain(tare__stack_sampler *sampler, uint64_t ticks, uin
     draining draining = {sampler, ticks, now_ns, drop};
     const tare__native_sink sink = {take_event, take_exec, &draining};
     tare__native_events *events = sampler->native ? tare__native_events_of(sampler->native) : NULL;
+    if (!sampler->first_ns) {
+        sampler->first_ns = now_ns;
+        sampler->first_ticks = ticks;
+    }
     if (events)
         tare__native_events_drain(events, &sink);
 }

@@ -70,6 +70,21 @@ def test_functions_of_cpp_have_their_names(bench):
     assert any(name.startswith("in_thread(double)") for name in names), names
 
 
+def test_threads_that_compete_for_a_cpu(bench):
+    """A thread that has just got its CPU back has its next stack soon: the wait does not become time without one."""
+    cpu = str(min(os.sched_getaffinity(0)))
+    others = [subprocess.Popen(["taskset", "-c", cpu, VICTIMS / "natives", "threads", "1", "60"]) for _ in range(3)]
+    try:
+        _, report = run(bench, "taskset", "-c", cpu, VICTIMS / "natives", "threads", "1", "0.6",
+                        options=("--native", "--stacks", "1000"))
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    thread = max(report["sampled_threads"], key=lambda row: row["cpu_ns"])
+    assert thread["samples"] > 50 and thread["no_stack_ns"] < 0.03 * thread["wall_ns"], thread
+
+
 def test_200_threads(bench):
     done, report = run(bench, VICTIMS / "natives", "threads", "200", "0.1")
     assert len(report["sampled_threads"]) > 20

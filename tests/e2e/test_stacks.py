@@ -317,6 +317,10 @@ def test_no_permission_is_said_once(bench):
         done = bench.call("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", TARE, "attach", "--dump",
                           victim.pid)
         assert done.status == 1 and "permission" in done.err.lower(), done.err
+        done = bench.call("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", TARE, "attach", "-q",
+                          "--no-history", "-o", bench.folder / "t.tare", "--duration", "1s", victim.pid)
+        assert done.err.count("permission denied") == 1, done.err
+        assert done.err.startswith("tare: warning: cannot read the memory of process"), done.err
     finally:
         victim.kill()
         victim.communicate()

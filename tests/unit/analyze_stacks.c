@@ -259,6 +259,56 @@ static void a_thread_that_has_just_woken_up_was_waiting(void **state)
     done(b, of);
 }
 
+/* 2 s alone on a CPU, then 4 s in which others have half of it. */
+static void contention_belongs_to_the_lines_that_ran_then(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
+    uint32_t alone = stacks_python(&s, 0, "alone", APP "a.py", 10);
+    uint32_t shared = stacks_python(&s, 0, "shared", APP "a.py", 20);
+    for (int i = 0; i < 200; i++)
+        stacks_full(&s, main, alone, TARE__STATE_RUNNING, 0, 10 * MS, 10 * MS, 0);
+    for (int i = 0; i < 400; i++)
+        stacks_full(&s, main, shared, i % 2 ? TARE__STATE_RUNNING : TARE__STATE_RUNNABLE, 0, 10 * MS, 5 * MS, 5 * MS);
+    tare__analysis *of = finish();
+    STATE_MS(thread_at(of, "MainThread"), RUNNING, 4000);
+    STATE_MS(thread_at(of, "MainThread"), RUNNABLE, 2000);
+    STATE_MS(function_at(of, "alone"), RUNNING, 2000);
+    STATE_MS(function_at(of, "alone"), RUNNABLE, 0);
+    STATE_MS(function_at(of, "shared"), RUNNING, 2000);
+    STATE_MS(function_at(of, "shared"), RUNNABLE, 2000);
+    done(b, of);
+}
+
+/* Whatever the counters of a window are, the sums of the thread are those of all of its counters. */
+static void windows_keep_the_sums_of_the_counters(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread"), random = 1;
+    double cpu = 0, queue = 0, found_cpu = 0, found_queue = 0, found_disk = 0;
+    for (int i = 0; i < 1000; i++) {
+        uint32_t stack = stacks_python(&s, 0, i % 3 ? "f" : "g", APP "a.py", 10 + (uint32_t)(i / 100));
+        random = random * 1664525u + 1013904223u;
+        uint64_t on = (random >> 8) % (7 * MS), ready = i > 500 ? (random >> 4) % (3 * MS) : 0;
+        stacks_full(&s, main, stack, random >> 30 ? TARE__STATE_RUNNING : TARE__STATE_DISK, 0, 10 * MS, on, ready);
+        cpu += (double)on;
+        queue += (double)ready;
+    }
+    tare__analysis *of = finish();
+    for (size_t i = 0; i < of->n_functions; i++) {
+        found_cpu += of->functions[i].of.ns[TARE__STATE_RUNNING];
+        found_queue += of->functions[i].of.ns[TARE__STATE_RUNNABLE];
+        found_disk += of->functions[i].of.ns[TARE__STATE_DISK];
+    }
+    assert_true(fabs(found_cpu - cpu) < 1);
+    assert_true(fabs(found_cpu - thread_at(of, "MainThread")->of.ns[TARE__STATE_RUNNING]) < 1);
+    assert_true(found_queue >= queue - 1);
+    assert_true(fabs(found_cpu + found_queue + found_disk - 1e10) < 1);
+    done(b, of);
+}
+
 static void counters_above_the_time_are_cut(void **state)
 {
     (void)state;
@@ -727,6 +777,8 @@ int main(void)
         cmocka_unit_test(counters_that_agree_with_states),
         cmocka_unit_test(counters_with_more_time_on_a_cpu),
         cmocka_unit_test(counters_with_less_time_on_a_cpu),
+        cmocka_unit_test(contention_belongs_to_the_lines_that_ran_then),
+        cmocka_unit_test(windows_keep_the_sums_of_the_counters),
         cmocka_unit_test(counters_above_the_time_are_cut),
         cmocka_unit_test(running_without_any_wait),
         cmocka_unit_test(every_state_has_its_column),

@@ -1,5 +1,5 @@
-/* Tests of src/sample/native_merge.c and native_events.c: where native frames go, what does not belong together, and
- * kernels without performance events.
+/* Tests of src/sample/native_merge.c, native_events.c and stacks_native.c: where native frames go, what does not belong
+ * together, kernels without performance events, and the time for which a sample stands.
  * One thread.
  * Must not need the permission to sample. */
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "sample/native.h"
+#include "sample/stacks_inner.h"
 #include "tare.h"
 
 #define MAX 32
@@ -154,6 +155,56 @@ static void without_events_there_is_a_reason(void **state)
     tare__native_open = before;
 }
 
+#define MS UINT64_C(1000000)
+
+static void a_thread_that_got_its_cpu_back_is_left_to_its_event(void **state)
+{
+    const sampled_thread thread = {.sampled = true, .known = true, .cpu_ns = 1000 * MS, .events_known = true,
+                                   .events_cpu_ns = 1000 * MS};
+    tare__thread_now now = {.state = TARE__STATE_RUNNING, .cpu_ns = 1000 * MS, .known = true};
+    (void)state;
+    assert_true(tare__sampler_is_early(&thread, &now, MS, 17 * MS, true)); /* it waited for a CPU */
+    now.cpu_ns += 11 * MS;
+    assert_true(tare__sampler_is_early(&thread, &now, MS, 28 * MS, true));
+    now.cpu_ns += MS;
+    assert_false(tare__sampler_is_early(&thread, &now, MS, 29 * MS, true)); /* it has no events */
+    assert_false(tare__sampler_is_early(&thread, &now, MS, 29 * MS, false));
+    now.cpu_ns = 1000 * MS;
+    assert_false(tare__sampler_is_early(&thread, &now, MS, 5000 * MS, true));
+    now.known = false; /* without counters: by all time */
+    assert_true(tare__sampler_is_early(&thread, &now, MS, 11 * MS, true));
+    assert_false(tare__sampler_is_early(&thread, &now, MS, 12 * MS, true));
+    now.state = TARE__STATE_RUNNABLE;
+    assert_true(tare__sampler_is_early(&thread, &now, MS, 4999 * MS, true));
+    now.state = TARE__STATE_SLEEP;
+    assert_false(tare__sampler_is_early(&thread, &now, MS, 0, true));
+}
+
+static void late_samples_share_the_time_they_stand_for(void **state)
+{
+    sampled_thread thread = {.known = true, .cpu_ns = 100 * MS, .queue_ns = 50 * MS, .seen_ns = 1000 * MS};
+    uint64_t cpu = 0;
+    (void)state;
+    for (uint64_t i = 1; i <= 5; i++) { /* five samples, one per millisecond, read 20 ms after the first */
+        tare__thread_now now = {.cpu_ns = 105 * MS, .queue_ns = 50 * MS, .known = true};
+        tare__sampler_totals_at(&thread, MS, (1000 + i) * MS, 1020 * MS, &now);
+        assert_int_equal(now.cpu_ns - thread.cpu_ns, MS);
+        assert_int_equal(now.queue_ns, thread.queue_ns);
+        cpu += now.cpu_ns - thread.cpu_ns;
+        thread.cpu_ns = now.cpu_ns;
+        thread.seen_ns = (1000 + i) * MS;
+    }
+    assert_int_equal(cpu, 5 * MS);
+    thread.seen_ns = 1005 * MS; /* read at once: a wait of 8 ms, then 2 ms on a CPU */
+    tare__thread_now now = {.cpu_ns = 107 * MS, .queue_ns = 58 * MS, .known = true};
+    tare__sampler_totals_at(&thread, MS, 1015 * MS, 1015 * MS, &now);
+    assert_int_equal(now.cpu_ns, 107 * MS);
+    assert_int_equal(now.queue_ns, 58 * MS);
+    now = (tare__thread_now){.cpu_ns = 130 * MS, .queue_ns = 90 * MS, .known = true}; /* never more than its time */
+    tare__sampler_totals_at(&thread, MS, 1015 * MS, 1016 * MS, &now);
+    assert_int_equal(now.cpu_ns - thread.cpu_ns + now.queue_ns - thread.queue_ns, 10 * MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +213,8 @@ int main(void)
         cmocka_unit_test(a_stack_that_ends_early),
         cmocka_unit_test(frame_and_instruction_must_be_there),
         cmocka_unit_test(without_events_there_is_a_reason),
+        cmocka_unit_test(a_thread_that_got_its_cpu_back_is_left_to_its_event),
+        cmocka_unit_test(late_samples_share_the_time_they_stand_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

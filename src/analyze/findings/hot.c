@@ -101,7 +101,7 @@ typedef struct sums {
 static double time_of(const sums *sums, const use *row, tare__state_times *of)
 {
     *of = (tare__state_times){{0}};
-    tare__analyze_sampled_times(&sums->uses->splits[row->thread], row->state, row->wall_ns, of);
+    tare__analyze_sampled_times(&sums->uses->splits[row->thread], row->state, row->wall_ns, row->cpu_ns, of);
     if (!sums->question->states)
         return row->wall_ns;
     double ns = 0;

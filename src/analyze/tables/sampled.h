@@ -13,9 +13,19 @@ typedef struct sampled_cell {
     uint32_t state;         /* never UNKNOWN */
     uint32_t path;          /* spans around it: row in the paths of the work; 0: none */
     uint32_t node;          /* of the stack, from tare__analyze_sampled_nodes on */
+    uint32_t next;          /* in its thread's window */
     uint64_t samples;
     double wall_ns;
+    double cpu_ns;          /* of wall_ns: if all of it was on or waiting for a CPU, by the windows of its samples */
+    double open_ns;         /* of wall_ns: in the window that is not closed yet */
 } sampled_cell;
+
+/* A part of a thread's time: how long it waits for a CPU can be different in the next one. */
+typedef struct sampled_window {
+    double wall_ns, cpu_ns, queue_ns;
+    double on_ns;   /* running or ready when sampled, and not idle */
+    uint32_t first; /* of the cells with time in it */
+} sampled_window;
 
 typedef struct sampled_thread {
     uint64_t samples, torn;
@@ -24,10 +34,14 @@ typedef struct sampled_thread {
     double own_ns;  /* of wall_ns: in code of the program, or called by it; after the nodes */
     double idle_ns; /* of wall_ns: running when sampled, but hardly on or waiting for a CPU since the last sample */
     double state_ns[TARE__STATE_COUNT]; /* of wall_ns, by the state when it was sampled */
+    double cpu_of[2];   /* cpu_ns of its cells: [1] of those that are running or ready */
+    sampled_window window;
     uint32_t last_cell; /* of its newest sample */
     bool was_on;        /* … it was running or ready */
     uint32_t row;       /* in sampled_threads, after its table; TARE__NO_ROW: not sampled */
 } sampled_thread;
+
+#define TARE__NO_CELL UINT32_MAX
 
 typedef struct sampled {
     size_t taken;      /* samples so far: the number of the next one */
@@ -46,12 +60,19 @@ typedef struct sampled_split {
     double on;                        /* on or waiting for a CPU, of time sampled there */
     double given;                     /* the same, of time sampled in a waiting state */
     double cpu;                       /* on a CPU, of the time on or waiting for one */
+    double windows;                   /* the same by the windows of its samples */
     double waits[TARE__STATE_COUNT];  /* of time sampled there and not spent there; add up to 1 */
     bool counted;                     /* false: without counters, states are as sampled */
 } sampled_split;
 
+void tare__analyze_open_window(sampled_thread *thread);
+/* One sample: its times. */
+void tare__analyze_add_to_window(sampled *sampled, sampled_thread *thread, uint32_t cell, const sampled_window *add);
+void tare__analyze_close_window(sampled *sampled, sampled_thread *thread);
 sampled_split tare__analyze_sampled_split(const sampled_thread *thread);
-void tare__analyze_sampled_times(const sampled_split *split, uint32_t state, double wall_ns, tare__state_times *add);
+/* `cpu_ns`: of a cell, or several of one state. */
+void tare__analyze_sampled_times(const sampled_split *split, uint32_t state, double wall_ns, double cpu_ns,
+                                 tare__state_times *add);
 double tare__analyze_active(const tare__state_times *of); /* of a thread that does not lead */
 
 /* ---- call tree by stack (stacks_nodes.c) ------------------------------------------------------------------ */
@@ -138,7 +159,7 @@ typedef struct use { /* time of a thread, inside the same spans, with one stack 
     bool imports;            /* inside the import system */
     uint32_t state;          /* as sampled; tare__analyze_sampled_times has the time by state */
     uint64_t samples;
-    double wall_ns;
+    double wall_ns, cpu_ns;  /* cpu_ns: see sampled_cell */
 } use;
 
 typedef struct tare__uses {

@@ -7,7 +7,6 @@
 #include "sampled.h"
 
 #define CELLS_MAX ((size_t)1 << 21) /* further stacks count as samples without a stack */
-#define NO_CELL   UINT32_MAX
 #define IDLE      0.1 /* on or waiting for a CPU for less than this part: it was waiting, and has just woken up */
 
 int tare__analyze_start_stacks(work *work)
@@ -23,8 +22,9 @@ int tare__analyze_start_stacks(work *work)
     made->threads = threads;
     made->n_threads = n;
     for (uint32_t i = 0; i <= n; i++) {
-        threads[i].last_cell = NO_CELL;
+        threads[i].last_cell = TARE__NO_CELL;
         threads[i].row = TARE__NO_ROW;
+        tare__analyze_open_window(&threads[i]);
     }
     return 0;
 }
@@ -47,7 +47,7 @@ static bool is_cell(const void *rows, uint32_t row, const void *key)
            cell->path == wanted->path;
 }
 
-/* NO_CELL: out of memory. */
+/* TARE__NO_CELL: out of memory. */
 static uint32_t find_cell(sampled *to, sampled_cell key)
 {
     uint32_t hash = (uint32_t)tare__hash_mix(tare__hash_mix(key.thread, key.stack), key.state);
@@ -61,7 +61,7 @@ static uint32_t find_cell(sampled *to, sampled_cell key)
     }
     if (!tare__array_fit(&to->cells, &to->cells_room, to->n_cells + 1, sizeof *to->cells) ||
         !tare__index_add(&to->index, hash, (uint32_t)to->n_cells))
-        return NO_CELL;
+        return TARE__NO_CELL;
     to->cells[to->n_cells] = key;
     return (uint32_t)to->n_cells++;
 }
@@ -110,12 +110,12 @@ static int take_sample(work *work, sampled *to, const tare__stack_sample *sample
     sampled_cell key = {
         .thread = sample->thread, .stack = sample->stack, .state = tare__analyze_sample_state(sample), .path = path};
     uint32_t cell = thread->last_cell;
-    if (cell == NO_CELL || !is_cell(to->cells, cell, &key))
+    if (cell == TARE__NO_CELL || !is_cell(to->cells, cell, &key))
         cell = find_cell(to, key);
-    if (cell == NO_CELL)
+    if (cell == TARE__NO_CELL)
         return TARE_E_MEMORY;
     thread->last_cell = cell;
-    double wall_ns = (double)sample->wall_ns * share;
+    double wall_ns = (double)sample->wall_ns * share, idle_ns = 0;
     to->cells[cell].samples++;
     to->cells[cell].wall_ns += wall_ns;
     if (!thread->samples++) {
@@ -134,8 +134,12 @@ static int take_sample(work *work, sampled *to, const tare__stack_sample *sample
     bool on = key.state == TARE__STATE_RUNNING || key.state == TARE__STATE_RUNNABLE;
     if (on && (double)sample->cpu_ns + (double)sample->queue_ns < IDLE * (double)sample->wall_ns &&
         (sample->cpu_ns || !thread->was_on))
-        thread->idle_ns += wall_ns;
+        idle_ns = wall_ns;
+    thread->idle_ns += idle_ns;
     thread->was_on = on;
+    const sampled_window add = {.wall_ns = wall_ns, .cpu_ns = (double)sample->cpu_ns * share,
+                                .queue_ns = (double)sample->queue_ns * share, .on_ns = on ? wall_ns - idle_ns : 0};
+    tare__analyze_add_to_window(to, thread, cell, &add);
     return 0;
 }
 
@@ -154,6 +158,8 @@ int tare__analyze_stacks_table(work *work, tare__analysis *analysis)
     analysis->stacks.leading = TARE__NO_ROW;
     if (!work->sampled || !work->sampled->n_cells)
         return 0;
+    for (uint32_t i = 1; i <= work->sampled->n_threads; i++)
+        tare__analyze_close_window(work->sampled, &work->sampled->threads[i]);
     int status = tare__analyze_sampled_nodes(work, work->sampled, analysis->arena, &nodes);
     if (!status)
         status = tare__analyze_sampled_threads(work, work->sampled, &nodes, analysis);

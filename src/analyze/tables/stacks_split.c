@@ -14,6 +14,45 @@ static bool is_on(uint32_t state)
     return state == TARE__STATE_RUNNING || state == TARE__STATE_RUNNABLE;
 }
 
+#define WINDOW_NS 5e8 /* enough samples, and much longer than what counters are late by */
+
+void tare__analyze_open_window(sampled_thread *thread)
+{
+    thread->window = (sampled_window){.first = TARE__NO_CELL};
+}
+
+/* Which part of the time on or waiting for a CPU was on one: that of all samples in the window, of any stack. */
+void tare__analyze_close_window(sampled *sampled, sampled_thread *thread)
+{
+    const sampled_window *of = &thread->window;
+    double cpu = fmin(of->cpu_ns, of->wall_ns), queue = fmin(of->queue_ns, of->wall_ns - cpu);
+    double counted = fmax(cpu + queue, of->on_ns), share = counted > 0 ? cpu / counted : 1;
+    for (uint32_t at = of->first; at != TARE__NO_CELL; at = sampled->cells[at].next) {
+        sampled_cell *cell = &sampled->cells[at];
+        cell->cpu_ns += share * cell->open_ns;
+        thread->cpu_of[is_on(cell->state)] += share * cell->open_ns;
+        cell->open_ns = 0;
+    }
+    tare__analyze_open_window(thread);
+}
+
+void tare__analyze_add_to_window(sampled *sampled, sampled_thread *thread, uint32_t cell, const sampled_window *add)
+{
+    sampled_window *to = &thread->window;
+    sampled_cell *in = &sampled->cells[cell];
+    if (!(in->open_ns > 0) && add->wall_ns > 0) {
+        in->next = to->first;
+        to->first = cell;
+    }
+    in->open_ns += add->wall_ns;
+    to->wall_ns += add->wall_ns;
+    to->cpu_ns += add->cpu_ns;
+    to->queue_ns += add->queue_ns;
+    to->on_ns += add->on_ns;
+    if (to->wall_ns >= WINDOW_NS)
+        tare__analyze_close_window(sampled, thread);
+}
+
 /* Where the counters have more time on a CPU than the samples, a part of all waiting is moved there, and the reverse.
  * The time of each stack stays the same. */
 sampled_split tare__analyze_sampled_split(const sampled_thread *thread)
@@ -40,18 +79,30 @@ sampled_split tare__analyze_sampled_split(const sampled_thread *thread)
         split.on = counted / on;
     else if (waits > 0)
         split.given = fmin((counted - on) / waits, 1);
+    split.windows = (split.on * thread->cpu_of[1] + split.given * thread->cpu_of[0]) / fmin(counted, wall);
     return split;
 }
 
-void tare__analyze_sampled_times(const sampled_split *split, uint32_t state, double wall_ns, tare__state_times *add)
+/* The windows of the samples, such that the sum over the thread stays that of its counters. */
+static double cpu_share(const sampled_split *split, double wall_ns, double cpu_ns)
+{
+    double share = wall_ns > 0 ? cpu_ns / wall_ns : 0;
+    if (split->cpu < split->windows)
+        return share * (split->cpu / split->windows);
+    return split->windows < 1 ? 1 - (1 - share) * ((1 - split->cpu) / (1 - split->windows)) : split->cpu;
+}
+
+void tare__analyze_sampled_times(const sampled_split *split, uint32_t state, double wall_ns, double cpu_ns,
+                                 tare__state_times *add)
 {
     if (!split->counted) {
         add->ns[state] += wall_ns;
         return;
     }
     double on = wall_ns * (is_on(state) ? split->on : split->given), waits = wall_ns - on;
-    add->ns[TARE__STATE_RUNNING] += on * split->cpu;
-    add->ns[TARE__STATE_RUNNABLE] += on * (1 - split->cpu);
+    double cpu = cpu_share(split, wall_ns, cpu_ns);
+    add->ns[TARE__STATE_RUNNING] += on * cpu;
+    add->ns[TARE__STATE_RUNNABLE] += on * (1 - cpu);
     if (!is_on(state))
         add->ns[state] += waits;
     for (uint32_t i = 0; i < TARE__STATE_COUNT && is_on(state); i++)
@@ -152,8 +203,9 @@ static bool fill(const work *work, const tare__analysis *analysis, uint32_t numb
         .no_stack_ns = from->no_stack_ns,
         .gc_ns = from->gc_ns,
     };
+    split.windows = split.cpu; /* of all its time */
     for (uint32_t i = 0; i < TARE__STATE_COUNT; i++)
-        tare__analyze_sampled_times(&split, i, from->state_ns[i], &to->row->of);
+        tare__analyze_sampled_times(&split, i, from->state_ns[i], split.cpu * from->state_ns[i], &to->row->of);
     to->row->active_ns = tare__analyze_active(&to->row->of);
     to->start_time = thread ? thread->start_time : 0;
     to->own_ns = from->own_ns;

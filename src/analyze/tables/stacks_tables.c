@@ -127,7 +127,7 @@ static bool add_cells(tables *to, const sampled *sampled, tare__analysis *analys
         portion of = {.wall_ns = cell->wall_ns, .samples = cell->samples, .leading = threads[thread->row].leading};
         if (!i || cell[-1].thread != cell->thread)
             split = tare__analyze_sampled_split(thread);
-        tare__analyze_sampled_times(&split, cell->state, cell->wall_ns, &of.of);
+        tare__analyze_sampled_times(&split, cell->state, cell->wall_ns, cell->cpu_ns, &of.of);
         of.active_ns = of.leading ? of.wall_ns : tare__analyze_active(&of.of);
         to->total_ns[cell->node] += of.wall_ns;
         to->active_ns[cell->node] += of.active_ns;

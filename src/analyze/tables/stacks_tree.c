@@ -239,7 +239,7 @@ static void add_times(tree *tree, uint32_t to, const sampled_cell *cell, const s
 {
     tare__stack_node *row = &tree->rows[to];
     tare__state_times more = {{0}};
-    tare__analyze_sampled_times(split, cell->state, cell->wall_ns, &more);
+    tare__analyze_sampled_times(split, cell->state, cell->wall_ns, cell->cpu_ns, &more);
     for (uint32_t i = 0; i < TARE__STATE_COUNT; i++)
         row->of.ns[i] += more.ns[i];
     row->samples += cell->samples;

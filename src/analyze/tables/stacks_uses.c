@@ -66,7 +66,8 @@ int tare__analyze_uses(const work *work, const sampled_nodes *nodes, tare__analy
                                   .imports = node->imports,
                                   .state = cell->state,
                                   .samples = cell->samples,
-                                  .wall_ns = cell->wall_ns};
+                                  .wall_ns = cell->wall_ns,
+                                  .cpu_ns = cell->cpu_ns};
     }
     to->rows = rows;
     to->splits = splits;

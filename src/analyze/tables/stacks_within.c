@@ -62,7 +62,8 @@ static bool add_use(spans *to, uint32_t number)
 {
     const use *row = &to->uses->rows[number];
     part more = {.inner = row->inner, .samples = row->samples, .wall_ns = row->wall_ns};
-    tare__analyze_sampled_times(&to->uses->splits[row->thread], row->state, row->wall_ns, &more.of);
+    tare__analyze_sampled_times(&to->uses->splits[row->thread], row->state, row->wall_ns, row->cpu_ns,
+                                &more.of);
     bool fine = true;
     for (uint32_t path = row->path; path && fine; path = to->uses->paths[path].outer) {
         more.span = to->first[path];
