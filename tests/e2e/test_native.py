@@ -71,7 +71,7 @@ def test_functions_of_cpp_have_their_names(bench):
 
 
 def test_threads_that_compete_for_a_cpu(bench):
-    """A thread that has just got its CPU back has its next stack soon: the wait does not become time without one."""
+    """A thread that has just got its CPU back has its next stack soon, to which its time belongs."""
     cpu = str(min(os.sched_getaffinity(0)))
     others = [subprocess.Popen(["taskset", "-c", cpu, VICTIMS / "natives", "threads", "1", "60"]) for _ in range(3)]
     try:
@@ -82,7 +82,8 @@ def test_threads_that_compete_for_a_cpu(bench):
             other.kill()
             other.wait()
     thread = max(report["sampled_threads"], key=lambda row: row["cpu_ns"])
-    assert thread["samples"] > 50 and thread["no_stack_ns"] < 0.03 * thread["wall_ns"], thread
+    without = sum(row["cpu_ns"] for row in report["functions"] if row["function"] == "(no stack)")
+    assert thread["samples"] > 50 and without < 0.04 * thread["cpu_ns"], (without, thread)
 
 
 def test_200_threads(bench):
