@@ -8,7 +8,7 @@ LIBRARY = "the best of several products of torch (oneDNN, MKL) and NumPy (OpenBL
 WITHIN = bracketed()
 FIGURES = [
     Figure("run:run.peak_flops_per_second", "most operations a second in single precision",
-           LIBRARY + "; at most 3 times that, by CPU time", WITHIN),
+           LIBRARY + "; at most 5 times that, by CPU time", WITHIN),
     Figure("run:run.peak_bytes_per_second", "most bytes a second from and to memory",
            "copies, sums and additions of torch and NumPy over 160 MiB, less 10 % for what other programs take "
            "meanwhile; at most 5 times that, by CPU time", WITHIN),
@@ -126,7 +126,7 @@ def test_no_library_beats_the_peaks_and_none_is_far_below(truth, bench):
     peaks = run["peaks"]
     for name in ("f32", "f64", "f16", "bf16", "int8"):
         truth.check("run:run.peaks." + name, peaks[name], found[name][0])
-    truth.check("run:run.peak_flops_per_second", run["peak_flops_per_second"], (found["f32"][0], 3 * found["f32"][1]))
+    truth.check("run:run.peak_flops_per_second", run["peak_flops_per_second"], (found["f32"][0], 5 * found["f32"][1]))
     truth.check("run:run.peak_bytes_per_second", run["peak_bytes_per_second"],
                 (0.9 * found["memory"][0], 5 * found["memory"][1]))
     assert [level["name"] for level in peaks["levels"]][-1] == "memory"
