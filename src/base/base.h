@@ -104,8 +104,9 @@ static inline uint64_t tare__hash_mix(uint64_t hash, uint64_t number)
 #define TARE__HASH_START UINT64_C(0xCBF29CE484222325)
 static inline uint64_t tare__hash_bytes(uint64_t hash, const void *data, size_t bytes)
 {
-    for (const unsigned char *at = data, *end = at + bytes; at < end; at++)
-        hash = (hash ^ *at) * UINT64_C(0x100000001B3);
+    const unsigned char *text = data;
+    for (size_t i = 0; i < bytes; i++) /* no end pointer: the data of an empty text may be NULL */
+        hash = (hash ^ text[i]) * UINT64_C(0x100000001B3);
     return hash;
 }
 
