@@ -99,7 +99,7 @@ static int attach_main(int argc, char **argv)
 {
     tare__error error = {""};
     tare__cli_words words;
-    attach_settings settings = {0};
+    attach_settings settings = {.recording.attached = true};
     int status = read_settings(argc, argv, &settings, &words, &error);
     if (status)
         return tare__cli_usage(ME, &error);

@@ -286,7 +286,7 @@ static void tidy_up(const tare__cli_recording *recording)
     say_what_stays(&left, &tidied);
 }
 
-/* The summary has them, too. */
+/* The summary has them, too. A program whose stacks nobody asked for runs quietly: its trace has the notes. */
 static void say_warnings(const char *lines)
 {
     for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
@@ -321,7 +321,9 @@ void tare__cli_recording_end(tare__cli_recording *recording, const char *me, tar
         say_what_was_written(recording, result, bytes);
     if (result->problem[0])
         tare__cli_say("tare", "%s", result->problem);
-    if (recording->quiet)
+    const tare__record_options *record = &recording->record;
+    bool stacks_wanted = recording->attached || record->native_stacks || record->stack_interval_ns;
+    if (recording->quiet && stacks_wanted)
         say_warnings(result->warnings);
     if (result->folder[0])
         tare__cli_say("tare", "the session folder %s was kept; tare report can read it", result->folder);

@@ -86,6 +86,7 @@ typedef struct tare__cli_recording {
     tare__record_options record;
     const char *rules_file;
     bool quiet, wants_live;
+    bool attached; /* to a process that runs already: its stacks are most of what can be seen of it */
     const char *views[TARE__RECORDING_VIEWS]; /* html, json, csv, …: output path; NULL: not wanted */
     struct tare__rules *rules;
     tare__cli_live live;

@@ -216,3 +216,17 @@ void tare__fold(tare__step *step)
     }
     tare__fold_moved(step);
 }
+
+bool tare__fold_evaluates(tare__slice op)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(binaries); i++)
+        if (tare__slice_is(op, binaries[i].op))
+            return true;
+    for (size_t i = 0; i < TARE__COUNT_OF(unaries); i++)
+        if (tare__slice_is(op, unaries[i].op))
+            return true;
+    for (size_t i = 0; i < TARE__COUNT_OF(others); i++)
+        if (tare__slice_is(op, others[i].op))
+            return true;
+    return tare__fold_moves(op);
+}

@@ -15,5 +15,6 @@ typedef double tare__fold_binary(double a, double b);
 tare__fold_binary tare__fold_add, tare__fold_multiply, tare__fold_larger, tare__fold_smaller;
 /* Operators that move, join, slice, select or sum elements, of any rank. */
 void tare__fold_moved(tare__step *step);
+bool tare__fold_moves(tare__slice op); /* whether it is one of these */
 
 #endif

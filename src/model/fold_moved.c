@@ -487,3 +487,17 @@ void tare__fold_moved(tare__step *step)
         if (tare__slice_is(op, reduced[i].op))
             fold_reduce(step, reduced[i].of, reduced[i].from, reduced[i].mean);
 }
+
+bool tare__fold_moves(tare__slice op)
+{
+    for (size_t i = 0; i < TARE__COUNT_OF(moved); i++)
+        if (tare__slice_is(op, moved[i].op))
+            return true;
+    for (size_t i = 0; i < TARE__COUNT_OF(mapped); i++)
+        if (tare__slice_is(op, mapped[i].op))
+            return true;
+    for (size_t i = 0; i < TARE__COUNT_OF(reduced); i++)
+        if (tare__slice_is(op, reduced[i].op))
+            return true;
+    return false;
+}

@@ -3,6 +3,7 @@
  * Must not know how anything is written. */
 #include "half.h"
 
+#include "rules.h"
 #include "tare.h"
 
 enum { ANY, INPUT };
@@ -99,16 +100,10 @@ static const struct {
     {"Range", 0, 2, false},           {"OneHot", 1, 1, false},   {"TopK", 1, 1, false},
     {"Squeeze", 1, 1, false},         {"Unsqueeze", 1, 1, false}, {"Split", 1, 1, false},
     {"NonZero", 0, 0, false},         {"CenterCropPad", 1, 1, false}, {"AffineGrid", 1, 1, false},
-};
-
-/* Operators used to compute sizes. */
-static const char *const followed[] = {
-    "Abs",    "Add",      "And",   "Cast",    "CastLike",   "Ceil",      "Concat",    "ConstantOfShape", "CumSum",
-    "Div",    "Dropout",  "Equal", "Expand",  "Flatten",    "Floor",     "Gather",    "Greater",  "GreaterOrEqual",
-    "Identity", "Less",   "LessOrEqual", "Max", "Min",      "Mod",       "Mul",       "Neg",      "NonZero",
-    "Not",    "Or",       "Pow",   "Range",   "Reciprocal", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum",
-    "Relu",   "Reshape",  "Round", "ScatterElements", "ScatterND", "Sign", "Slice",   "Split",    "Sqrt",
-    "Squeeze", "Sub",     "Tile",  "Unsqueeze", "Where",    "Xor",
+    {"Compress", 1, 1, false},        {"MaxUnpool", 2, 2, false}, {"Col2Im", 1, 2, false},
+    {"DFT", 1, 2, false},             {"STFT", 1, 1, false},     {"STFT", 3, 3, false},
+    {"MelWeightMatrix", 0, 1, false}, {"HannWindow", 0, 0, false}, {"HammingWindow", 0, 0, false},
+    {"BlackmanWindow", 0, 0, false},  {"GroupQueryAttention", 6, 6, false}, {"RelativePositionBias", 1, 2, false},
 };
 
 /* Computed from weights and shapes alone: the same in every run. */
@@ -116,7 +111,8 @@ static bool is_fixed(const tare__onnx_node *node, const tare__slices *fixed)
 {
     if (tare__slice_is(node->op, "Shape") || tare__slice_is(node->op, "Size") || tare__slice_is(node->op, "Constant"))
         return true;
-    bool all = tare__slice_is_any(node->op, followed, TARE__COUNT_OF(followed));
+    bool all = tare__fold_evaluates(node->op) || tare__slice_is(node->op, "ConstantOfShape") ||
+               tare__slice_is(node->op, "Range");
     for (size_t i = 0; i < node->n_inputs && all; i++)
         all = !node->inputs[i].length || tare__half_has(fixed, node->inputs[i]);
     return all;
@@ -147,6 +143,8 @@ static int keep_of(tare__half *half, const tare__onnx_node *node, const tare__sl
     for (size_t i = 0; i < TARE__COUNT_OF(singles) && !status; i++)
         if (tare__slice_is(node->op, singles[i].op))
             status = keep_inputs(half, node, singles[i].from, singles[i].to, singles[i].always ? NULL : fixed);
+    if (!status && node->op.length > 6 && memcmp(node->op.data, "Reduce", 6) == 0) /* axes */
+        status = keep_inputs(half, node, 1, 1, fixed);
     bool kept = false;
     for (size_t i = 0; i < node->n_outputs; i++)
         kept |= tare__half_has(&half->kept, node->outputs[i]) && tare__half_has(fixed, node->outputs[i]);

@@ -122,6 +122,7 @@ void tare__add_other(tare__step *step, int n, const int64_t *factors);
 
 /* ---- values of small tensors --------------------------------------------------------------------------------- */
 void tare__fold(tare__step *step); /* values of the outputs, if the inputs are known */
+bool tare__fold_evaluates(tare__slice op);
 
 /* Shapes used by several files of rules. */
 void tare__shape_like_first(tare__step *step); /* the first output is like the first input */

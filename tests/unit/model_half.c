@@ -70,7 +70,7 @@ static void what_is_no_model(void **state)
 /* ---- models: the fuzzer's seeds --------------------------------------------------------------------------------- */
 
 static const char *const converted[] = {"halved", "sized_by_floats", "conv_grouped", "from_tensorflow", "old_style",
-                                        "many_heads", "unsorted", "spectrum", "open"};
+                                        "many_heads", "unsorted", "spectrum", "open", "sized_by_moved_floats"};
 
 static tare__model_report *analyze(const void *bytes, size_t n)
 {
