@@ -296,10 +296,11 @@ def test_what_is_not_supported_is_said(bench, name):
 
 
 def test_workers_of_every_kind(bench, python):  # noqa: F811
+    seconds = scaled(1, 0.7)
     script = write(bench, "workers.py", f"""
         import multiprocessing, time
         def work(number):
-            end = time.perf_counter() + {scaled(1, 0.7)}
+            end = time.perf_counter() + {seconds}
             while time.perf_counter() < end:
                 sum(range(500))
         if __name__ == "__main__":
@@ -308,7 +309,8 @@ def test_workers_of_every_kind(bench, python):  # noqa: F811
                     pool.map(work, range(2))
     """)
     _, report = run(bench, python, script)
-    assert function(report, "work")["samples"] > 100
+    row = function(report, "work")  # a busy machine has fewer samples, and each stands for more time
+    assert row["samples"] > 20 and row["total_ns"] > 0.6 * 6 * seconds * 1e9, row
     pids = {report["sampled_threads"][row["thread"]]["pid"] for row in report["stacks"] if row["name"] == "work"}
     assert len(pids) >= 3, report["sampled_threads"]  # a worker may do the work of both
     names = [row["name"] for row in report["stacks"] if row["what"] == "process"]
