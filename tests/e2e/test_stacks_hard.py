@@ -367,3 +367,21 @@ def test_top_fits_a_terminal(bench):
         assert rows[0].startswith(f"Process {process.pid}") and len(rows) <= 23
         assert all(len(row) <= 80 for row in rows), rows
         assert any("NameOfAClass" in row and "names.py" in row for row in rows), rows
+
+
+def test_a_thread_that_the_first_one_only_waits_for_leads(bench, python):  # noqa: F811
+    """The first samples of a run are taken before the process is in a list of processes. Its threads belong to one
+    process all the same: this program computes, it does not just wait in Thread.join."""
+    script = write(bench, "joined.py", """
+        import threading, time
+        def computes():
+            end = time.thread_time() + 1.5
+            while time.thread_time() < end:
+                sum(range(500))
+        thread = threading.Thread(target=computes)
+        thread.start()
+        thread.join()
+    """)
+    report = run(bench, python, script)[1]
+    leading, = [row for row in report["sampled_threads"] if row["leading"]]
+    assert not leading["main"], report["sampled_threads"]
