@@ -385,3 +385,24 @@ def test_a_thread_that_the_first_one_only_waits_for_leads(bench, python):  # noq
     report = run(bench, python, script)[1]
     leading, = [row for row in report["sampled_threads"] if row["leading"]]
     assert not leading["main"], report["sampled_threads"]
+
+
+def test_cpu_time_without_stack_samples_is_stated(bench):
+    """Of programs that are not Python, or end before they are sampled."""
+    count = "i=0; while [ $i -lt {} ]; do i=$((i + 1)); done"
+    script = write(bench, "starts.py", f"""
+        import subprocess, sys, time
+        if sys.argv[1] == "alone":
+            while time.process_time() < 1:
+                sum(range(500))
+        else:
+            subprocess.run(["sh", "-c", "{count.format(2000000)}"])
+    """)
+    about = "stack samples have "
+    report = run(bench, sys.executable, script, "sh")[1]
+    note, = [note for note in report["notes"] if note.startswith(about)]
+    assert "processes that ended too soon to be sampled or are not Python programs" in note and "--native" in note
+    sampled = sum(row["cpu_ns"] for row in report["sampled_threads"])
+    assert sampled < 0.5e9 * report["usage"]["cpu_seconds"]
+    report = run(bench, sys.executable, script, "alone")[1]
+    assert not [note for note in report["notes"] if note.startswith(about)]
