@@ -13,6 +13,7 @@ import sys
 import termios
 
 import pytest
+import test_native
 from conftest import TARE, scaled
 from test_stacks import PYTHONS, python, run, write  # noqa: F401: a fixture
 from waiting import until
@@ -406,3 +407,37 @@ def test_cpu_time_without_stack_samples_is_stated(bench):
     assert sampled < 0.5e9 * report["usage"]["cpu_seconds"]
     report = run(bench, sys.executable, script, "alone")[1]
     assert not [note for note in report["notes"] if note.startswith(about)]
+
+
+RHYTHM = """
+    import time
+    def waits_first(until):
+        time.sleep(max(0, until - time.monotonic()))
+    def waits_then(until):
+        time.sleep(max(0, until - time.monotonic()))
+    def runs_first(until):
+        while time.thread_time() < until: pass
+    def runs_then(until):
+        while time.thread_time() < until: pass
+    def turns(clock, first, then):
+        begin, took = clock(), 0
+        for i in range(400):
+            start = clock()
+            first(begin + 0.01 * i + 0.005)
+            took += clock() - start
+            then(begin + 0.01 * i + 0.01)
+        print("took", took / (clock() - begin))
+    TURNS
+"""
+
+
+@pytest.mark.parametrize("options, column, clock, names", [
+    ((), "total_ns", "time.monotonic", ("waits_first", "waits_then")),
+    pytest.param(("--native",), "cpu_ns", "time.thread_time", ("runs_first", "runs_then"), marks=test_native.pytestmark)])
+def test_a_program_in_the_rhythm_of_the_samples(bench, options, column, clock, names):
+    """About 5 ms here, 5 ms there, 100 times a second, as often as samples are taken."""
+    script = write(bench, "rhythm.py", RHYTHM.replace("TURNS", f"turns({clock}, {names[0]}, {names[1]})"))
+    done, report = run(bench, sys.executable, script, options=options)
+    share = float(re.search(r"^took (.*)", done.out, re.MULTILINE).group(1))
+    first, then = (sum(row[column] for row in report["lines"] if row["function"] == name) for name in names)
+    assert first / (first + then) == pytest.approx(share, abs=0.12), (first, then)
