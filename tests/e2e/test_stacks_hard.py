@@ -441,3 +441,25 @@ def test_a_program_in_the_rhythm_of_the_samples(bench, options, column, clock, n
     share = float(re.search(r"^took (.*)", done.out, re.MULTILINE).group(1))
     first, then = (sum(row[column] for row in report["lines"] if row["function"] == name) for name in names)
     assert first / (first + then) == pytest.approx(share, abs=0.12), (first, then)
+
+
+def test_top_of_two_processes_has_the_states_of_the_first(bench):
+    script = write(bench, "two.py", """
+        import os, time
+        child = os.fork()
+        if child:
+            print(child, flush=True)
+        while True:
+            sum(range(500))
+    """)
+    process = bench.start(sys.executable, script)
+    child = int(process.stdout.readline())
+    try:
+        done = bench.tare("top", "--count", 2, process.pid)
+        head = done.out.splitlines()
+        assert re.fullmatch(rf"Process {process.pid} · MainThread (running|waiting for a CPU) .* %", head[0])
+        assert "and 1 more Python process" in head
+    finally:
+        os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.communicate()
