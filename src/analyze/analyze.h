@@ -525,6 +525,9 @@ typedef struct tare__own_table {
 struct tare__analysis;
 /* A source file for display: relative to the working directory of the run, or without directories. */
 const char *tare__source_name(const struct tare__analysis *of, const char *file);
+/* The name of a C++ function without the type of its result, its parameters and template arguments: in `out`, which it
+ * may not fill, or `name` itself. For lines that cannot show more; other names stay as they are. */
+const char *tare__short_function(const char *name, char *out, size_t bytes);
 /* The last recorded fact with a key; NULL: none. */
 const tare__fact_row *tare__fact_find(const struct tare__analysis *of, const char *key);
 /* Values and counts of all facts with a key, combined in one row; false: there are none. */

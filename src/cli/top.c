@@ -233,8 +233,6 @@ static void put_head(const top *state, unsigned columns, tare__text *out)
     size_t python = 0;
     for (size_t i = 0; i < state->process_count; i++)
         python += state->processes[i].python != NULL;
-    if (python > 1)
-        tare__text_format(&words, " and %zu more Python processes", python - 1);
     tare__text_string(&words, " · MainThread");
     bool any = false;
     for (unsigned i = 0; i < TARE__STATE_COUNT; i++) {
@@ -248,6 +246,8 @@ static void put_head(const top *state, unsigned columns, tare__text *out)
     if (!any)
         tare__text_format(&words, ": %s", state->why[0] ? state->why : "no samples");
     put_line(out, words.data ? words.data : "", columns);
+    if (python > 1) /* on a line of its own: 80 columns have room for the states, or for this */
+        tare__text_format(out, "and %zu more Python %s", python - 1, python > 2 ? "processes" : "process");
     tare__text_string(out, "\n");
     put_line(out, "  self  total  self time     function", columns);
     tare__text_free(&words);

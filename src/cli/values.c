@@ -70,8 +70,9 @@ int tare__cli_one_word(const tare__cli_words *words, const char *what, const cha
         return tare__fail(error, TARE_E_USAGE, "missing %s: %s", what, usage);
     *word = words->count ? words->words[0] : words->rest[0];
     if (words->count + rest > 1)
-        return tare__fail(error, TARE_E_USAGE, "only one %s is allowed; unexpected argument '%.64s'", what,
-                          words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1]);
+        return tare__fail(error, TARE_E_USAGE, "only one %s is allowed; unexpected argument '%.64s'%s", what,
+                          words->count > 1 ? words->words[1] : words->rest[words->count ? 0 : 1],
+                          strcmp(what, "trace") == 0 ? " (use -o FILE for the output)" : "");
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "state.h"
 #include "stacks_inner.h"
 #include "tare.h"
+#include "watch.h"
 
 #define SOON_NS 2000000u     /* an interpreter that is starting */
 #define SOON_MAX_NS 100000000u
@@ -202,9 +203,22 @@ static size_t name_thread(const sampled_process *process, const tare__python_thr
     return (size_t)(n < 64 ? n : 63);
 }
 
+/* The target of a run is sampled before it is in a list of processes: without the time at which it started, its first
+ * threads would be those of another process than the later ones. */
+static uint64_t start_of(pid_t pid)
+{
+    char path[64], text[1024];
+    tare__proc_stat stat;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return tare__sample_read("", path, text, sizeof text) > 0 && tare__proc_stat_parse(text, &stat) ? stat.start_time
+                                                                                                    : 0;
+}
+
 static sampled_thread *add_thread(tare__stack_sampler *sampler, sampled_process *process,
                                   const tare__python_thread *read)
 {
+    if (!process->start_time)
+        process->start_time = start_of(process->pid);
     if (!tare__array_fit(&process->threads, &process->thread_room, process->thread_count + 1,
                          sizeof *process->threads))
         return NULL;

@@ -283,6 +283,14 @@ def test_hot_lines_have_their_code(show):
     assert graph_of(page).locator("button.hit").all_text_contents() == ["Photos.__getitem__ · data.py:29"]
 
 
+def test_what_a_line_calls_takes_most_of_its_time_and_is_shown_without_types(show):
+    page = show("rich")
+    functions = page.locator("#hot-lines tbody td.text").all_text_contents()
+    assert functions[2] == "train_epoch → at::native::(anonymous namespace)::add"
+    assert page.locator("#hot-lines tbody td.text span").nth(2).get_attribute("title").endswith("void (*)(int)) const")
+    assert functions[3] == "Photos.__getitem__"  # 30 % of it is in Image.resize
+
+
 def test_the_table_of_lines_has_both_columns_of_a_name(show):
     """`own` and `own_ns`, `inner` and `inner_ns`."""
     page = show("rich")

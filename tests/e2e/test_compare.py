@@ -152,7 +152,7 @@ def test_a_page_is_one_file(bench, trace):
 @pytest.mark.parametrize("words, status, sentence", [
     ((), 2, "missing runs"),
     (("a",), 2, "missing runs"),
-    (("a", "b", "c"), 2, "more than two files"),
+    (("a", "b", "c"), 2, "and -o FILE for the output"),
     (("--baseline", "a", "--candidate", "b", "--html", "c.html"), 2, "unexpected argument 'c.html'"),
     (("--baseline", "a"), 2, "must be used together"),
     (("--baseline", "a", "--baseline", "b"), 2, "is given twice"),

@@ -13,6 +13,7 @@ import sys
 import termios
 
 import pytest
+import test_native
 from conftest import TARE, scaled
 from test_stacks import PYTHONS, python, run, write  # noqa: F401: a fixture
 from waiting import until
@@ -369,3 +370,98 @@ def test_top_fits_a_terminal(bench):
         assert rows[0].startswith(f"Process {process.pid}") and len(rows) <= 23
         assert all(len(row) <= 80 for row in rows), rows
         assert any("NameOfAClass" in row and "names.py" in row for row in rows), rows
+
+
+def test_a_thread_that_the_first_one_only_waits_for_leads(bench, python):  # noqa: F811
+    """The first samples of a run are taken before the process is in a list of processes. Its threads belong to one
+    process all the same: this program computes, it does not just wait in Thread.join."""
+    script = write(bench, "joined.py", """
+        import threading, time
+        def computes():
+            end = time.thread_time() + 1.5
+            while time.thread_time() < end:
+                sum(range(500))
+        thread = threading.Thread(target=computes)
+        thread.start()
+        thread.join()
+    """)
+    report = run(bench, python, script)[1]
+    leading, = [row for row in report["sampled_threads"] if row["leading"]]
+    assert not leading["main"], report["sampled_threads"]
+
+
+def test_cpu_time_without_stack_samples_is_stated(bench):
+    """Of programs that are not Python, or end before they are sampled."""
+    count = "i=0; while [ $i -lt {} ]; do i=$((i + 1)); done"
+    script = write(bench, "starts.py", f"""
+        import subprocess, sys, time
+        if sys.argv[1] == "alone":
+            while time.process_time() < 1:
+                sum(range(500))
+        else:
+            subprocess.run(["sh", "-c", "{count.format(2000000)}"])
+    """)
+    about = "stack samples have "
+    report = run(bench, sys.executable, script, "sh")[1]
+    note, = [note for note in report["notes"] if note.startswith(about)]
+    assert "processes that ended too soon to be sampled or are not Python programs" in note and "--native" in note
+    sampled = sum(row["cpu_ns"] for row in report["sampled_threads"])
+    assert sampled < 0.5e9 * report["usage"]["cpu_seconds"]
+    report = run(bench, sys.executable, script, "alone")[1]
+    assert not [note for note in report["notes"] if note.startswith(about)]
+
+
+RHYTHM = """
+    import time
+    def waits_first(until):
+        time.sleep(max(0, until - time.monotonic()))
+    def waits_then(until):
+        time.sleep(max(0, until - time.monotonic()))
+    def runs_first(until):
+        while time.thread_time() < until: pass
+    def runs_then(until):
+        while time.thread_time() < until: pass
+    def turns(clock, first, then):
+        begin, took = clock(), 0
+        for i in range(400):
+            start = clock()
+            first(begin + 0.01 * i + 0.005)
+            took += clock() - start
+            then(begin + 0.01 * i + 0.01)
+        print("took", took / (clock() - begin))
+    TURNS
+"""
+
+
+@pytest.mark.parametrize("options, column, clock, names", [
+    ((), "total_ns", "time.monotonic", ("waits_first", "waits_then")),
+    pytest.param(("--native",), "cpu_ns", "time.thread_time", ("runs_first", "runs_then"), marks=test_native.pytestmark)])
+def test_a_program_in_the_rhythm_of_the_samples(bench, options, column, clock, names):
+    """About 5 ms here, 5 ms there, 100 times a second, as often as samples are taken."""
+    script = write(bench, "rhythm.py", RHYTHM.replace("TURNS", f"turns({clock}, {names[0]}, {names[1]})"))
+    done, report = run(bench, sys.executable, script, options=options)
+    share = float(re.search(r"^took (.*)", done.out, re.MULTILINE).group(1))
+    first, then = (sum(row[column] for row in report["lines"] if row["function"] == name) for name in names)
+    assert first / (first + then) == pytest.approx(share, abs=0.12), (first, then)
+
+
+def test_top_of_two_processes_has_the_states_of_the_first(bench):
+    script = write(bench, "two.py", """
+        import os, time
+        child = os.fork()
+        if child:
+            print(child, flush=True)
+        while True:
+            sum(range(500))
+    """)
+    process = bench.start(sys.executable, script)
+    child = int(process.stdout.readline())
+    try:
+        done = bench.tare("top", "--count", 2, process.pid)
+        head = done.out.splitlines()
+        assert re.fullmatch(rf"Process {process.pid} · MainThread (running|waiting for a CPU) .* %", head[0])
+        assert "and 1 more Python process" in head
+    finally:
+        os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.communicate()

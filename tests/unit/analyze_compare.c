@@ -297,6 +297,27 @@ static void what_differs_besides_is_told(void **state)
     done(made, base, head);
 }
 
+static tare__figures *waiting(double elapsed_ns, double cpu_ns)
+{
+    tare__figures *made = list(1);
+    const char *const names[] = {"run.elapsed", "run.cpu"};
+    for (int i = 0; i < 2; i++) {
+        double ns = i ? cpu_ns : elapsed_ns;
+        add(made, (tare__figure){.name = names[i], .unit = "ns", .better = TARE__LOWER, .value = ns, .total = ns});
+    }
+    return made;
+}
+
+static void larger_part_of_its_time_waiting(void **state)
+{
+    (void)state;
+    tare__figures *base = waiting(10e9, 2e9), *head = waiting(4.5e9, 5e8); /* it waits 4 s instead of 8 s */
+    tare__comparison *made = compare(base, head);
+    assert_true(has_warning(made, "the candidate waited for a larger part of its time"));
+    assert_false(has_warning(made, "waited more"));
+    done(made, base, head);
+}
+
 static void what_a_median_does_not_see_is_told(void **state)
 {
     (void)state;
@@ -427,6 +448,7 @@ int main(void)
         cmocka_unit_test(runs_that_are_alike_are_called_alike),
         cmocka_unit_test(runs_that_differ_are_found),
         cmocka_unit_test(functions_by_their_share),
+        cmocka_unit_test(larger_part_of_its_time_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

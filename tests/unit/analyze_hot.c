@@ -323,8 +323,22 @@ static void an_import_is_no_algorithm(void **state)
     assert_non_null(found);
     assert_int_equal(found->line, 1);
     assert_non_null(strstr(found->title, "imports at train.py:1"));
-    assert_non_null(strstr(found->evidence, "Importing torch took 1.20 s."));
+    assert_non_null(strstr(found->evidence, "Longest import of the run: torch 1.20 s."));
     assert_non_null(strstr(found->advice, "importtime"));
+    done(b, of);
+    /* Another line imports, too: what it imports is not said to be a part of this one. */
+    begin();
+    uint32_t other = stacks_python(&s, 0, "<module>", APP "train.py", 2);
+    other = stacks_python(&s, other, "_find_and_load", "<frozen importlib._bootstrap>", 1176);
+    other = stacks_python(&s, other, "<module>", "/x/site-packages/pandas/__init__.py", 10);
+    module = stacks_python(&s, 0, "<module>", APP "train.py", 1);
+    system = stacks_python(&s, module, "_find_and_load", "<frozen importlib._bootstrap>", 1176);
+    torch = stacks_python(&s, system, "<module>", "/x/site-packages/torch/__init__.py", 10);
+    stacks_samples(&s, main_thread, torch, TARE__STATE_RUNNING, 120);
+    stacks_samples(&s, main_thread, other, TARE__STATE_RUNNING, 60);
+    of = finish();
+    found = finding(of, "hot-code");
+    assert_non_null(strstr(found->evidence, "Longest imports of the run: torch 1.20 s, pandas 600 ms."));
     done(b, of);
 }
 

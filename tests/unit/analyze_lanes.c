@@ -145,6 +145,30 @@ static void samples_without_a_stack(void **state)
     builder_free(b);
 }
 
+/* Samples that the kernel takes after 10 ms of CPU time stand for waits for a CPU, too. */
+static void a_thread_that_gets_little_of_a_cpu_waits(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t main = stacks_thread(&s, 77, 77, 5, "MainThread");
+    stacks_full(&s, main, parse, TARE__STATE_RUNNING, 0, 50 * MS, 10 * MS, 40 * MS);
+    stacks_full(&s, main, parse, TARE__STATE_RUNNABLE, 0, 20 * MS, 15 * MS, 5 * MS);
+    stacks_full(&s, main, parse, TARE__STATE_RUNNING, 0, 10 * MS, 10 * MS, 0);
+    stacks_full(&s, main, parse, TARE__STATE_NETWORK, 0, 10 * MS, 5 * MS, 5 * MS);
+    tare__timeline *of = draw(10000);
+    static const struct { uint32_t state; double ms; } wanted[] = {
+        {TARE__STATE_RUNNABLE, 40}, {TARE__STATE_RUNNING, 25}, {TARE__STATE_RUNNABLE, 5}, {TARE__STATE_RUNNING, 10},
+        {TARE__STATE_NETWORK, 10}};
+    for (size_t i = 0; i < TARE__COUNT_OF(wanted); i++) {
+        assert_int_equal(box_at(of, 0, 0, i)->name, wanted[i].state);
+        NEAR(box_at(of, 0, 0, i)->lasts_ns / 1e6, wanted[i].ms);
+    }
+    assert_null(box_at(of, 0, 0, TARE__COUNT_OF(wanted)));
+    NEAR(box_at(of, 0, 1, 0)->lasts_ns / 1e6, 90); /* the function is the same all the time */
+    tare__timeline_free(of);
+    builder_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +176,7 @@ int main(void)
         cmocka_unit_test(a_gap_stays_a_gap),
         cmocka_unit_test(many_changes_are_merged),
         cmocka_unit_test(samples_without_a_stack),
+        cmocka_unit_test(a_thread_that_gets_little_of_a_cpu_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

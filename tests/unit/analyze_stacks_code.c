@@ -289,6 +289,52 @@ static void time_outside_of_the_program(void **state)
     done(b, of);
 }
 
+/* A line of a report has no room for types: they would hide the name. */
+static void names_of_c_plus_plus_functions(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        {"unsigned long partition_unrolled<zmm_vector<double>, Comparator<double, false>, 8>(double*, unsigned long)",
+         "partition_unrolled"},
+        {"void np::qsort_simd::QSort<short>(short*, long)", "np::qsort_simd::QSort"},
+        {"at::native::(anonymous namespace)::copy_kernel(at::TensorIterator&, bool)",
+         "at::native::(anonymous namespace)::copy_kernel"},
+        {"(anonymous namespace)::run(int) [clone .isra.0]", "(anonymous namespace)::run"},
+        {"std::ostream& operator<< <char>(std::ostream&, char)", "operator<<"},
+        {"bool ns::operator<(A const&, A const&)", "ns::operator<"},
+        {"ns::A::operator unsigned long() const", "ns::A::operator unsigned long"},
+        {"std::vector<int, std::allocator<int> >::~vector()", "std::vector::~vector"},
+        {"f(int)::{lambda(int)#1}::operator()(int) const", "f::{lambda}::operator()"},
+        {"A::g() const &", "A::g"},
+        {"decltype(auto) h<&(A::g)>(A->*)", "h"},
+        {"<module>", "<module>"},
+        {"f.<locals>.<lambda>", "f.<locals>.<lambda>"},
+        {"(no stack)", "(no stack)"},
+        {"<alloc::vec::Vec<T> as Clone>::clone", "<alloc::vec::Vec<T> as Clone>::clone"},
+        {"memcpy", "memcpy"},
+        {"f(", "f"},
+        {"x (", "x"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char out[200], small[4];
+        assert_string_equal(tare__short_function(names[i][0], out, sizeof out), names[i][1]);
+        assert_non_null(tare__short_function(names[i][0], small, sizeof small));
+    }
+}
+
+/* Files of code that a program executes itself may have a relative name. */
+static void relative_names_keep_their_folders(void **state)
+{
+    (void)state;
+    tare__analysis of = {.run.directory = "/work/app"};
+    assert_string_equal(tare__source_name(&of, "pkg/__main__.py"), "pkg/__main__.py");
+    assert_string_equal(tare__source_name(&of, "./train.py"), "train.py");
+    assert_string_equal(tare__source_name(&of, "/work/app/pkg/a.py"), "pkg/a.py");
+    assert_string_equal(tare__source_name(&of, "/elsewhere/pkg/a.py"), "a.py");
+    assert_string_equal(tare__source_name(&of, "<frozen importlib._bootstrap>"), "<frozen importlib._bootstrap>");
+    assert_string_equal(tare__source_name(&of, "../src/lib.c"), "lib.c");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +347,8 @@ int main(void)
         cmocka_unit_test(lines_of_texts_belong_to_functions),
         cmocka_unit_test(the_command_of_a_worker_is_no_code_of_the_program),
         cmocka_unit_test(time_outside_of_the_program),
+        cmocka_unit_test(names_of_c_plus_plus_functions),
+        cmocka_unit_test(relative_names_keep_their_folders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,9 +173,9 @@ static void wrong_usage_is_status_two(void **state)
         const char *words[4], *sentence;
     } wrong[] = {
         {{NULL}, "missing trace: tare report FILE.tare"},
-        {{"a", "b"}, "only one trace is allowed; unexpected argument 'b'"},
-        {{"a", "--", "b"}, "only one trace is allowed; unexpected argument 'b'"},
-        {{"--", "a", "b"}, "only one trace is allowed; unexpected argument 'b'"},
+        {{"a", "b"}, "only one trace is allowed; unexpected argument 'b' (use -o FILE for the output)"},
+        {{"a", "--", "b"}, "only one trace is allowed; unexpected argument 'b' (use -o FILE for the output)"},
+        {{"--", "a", "b"}, "only one trace is allowed; unexpected argument 'b' (use -o FILE for the output)"},
         {{"--json", "--events", "a"}, "--json and --events are mutually exclusive"},
         {{"--html", "--csv", "d", "a"}, "--html and --csv are mutually exclusive"},
         {{"--csv", "", "a"}, "--csv: the value is empty"},

@@ -269,11 +269,12 @@ static const char *keep_text(const findings *out, const char *text)
 
 void tare__say_hot_line(findings *out, const tare__analysis *of, const tare__hot *hot, const char *time)
 {
-    char part[TARE__VALUE_BYTES + 8] = "", inner[300] = "";
+    char part[TARE__VALUE_BYTES + 8] = "", inner[300] = "", name[1024];
     if (hot->state_share < 0.9)
         snprintf(part, sizeof part, "%s of it ", percent(hot->state_share).text);
     if (hot->inner)
-        snprintf(inner, sizeof inner, " in %s", tare__show_name(hot->inner).text);
+        snprintf(inner, sizeof inner, " in %s",
+                 tare__show_name(tare__short_function(hot->inner, name, sizeof name)).text);
     tare__say_evidence(out, "By stack samples, %s of %s (%s of %s) is %s at %s, %s%s%s.", percent(hot->share).text,
                        time, tare__show_time(hot->ns).text, tare__show_time(hot->all_ns).text,
                        tare__show_name(hot->function).text, tare__show_place(of, hot->file, hot->line).text, part,

@@ -173,18 +173,21 @@ static const tare__sampled_thread_row *works_meanwhile(const tare__analysis *of,
 
 #define SMALL_IMPORT 0.05 /* of the longest one */
 
-/* The modules that take longest, with what they import. */
+/* The modules that take longest, with what they import, on whichever lines. */
 static void say_imported(findings *out, const tare__analysis *of)
 {
+    char names[400] = "";
+    size_t used = 0;
     unsigned n = 0;
-    for (size_t i = 0; i < of->n_sampled_imports && n < 3; i++) {
+    for (size_t i = 0; i < of->n_sampled_imports && n < 3 && used < sizeof names; i++) {
         const tare__sampled_import_row *row = &of->sampled_imports[i];
         if (!(row->outer_ns >= SMALL_IMPORT * of->sampled_imports[0].total_ns) || strcmp(row->module, "site") == 0)
             continue;
-        tare__say_evidence(out, "Importing %s took %s.", tare__show_name(row->module).text,
-                           tare__show_time(row->outer_ns).text);
-        n++;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s %s", n++ ? ", " : "",
+                                 tare__show_name(row->module).text, tare__show_time(row->outer_ns).text);
     }
+    if (n)
+        tare__say_evidence(out, "Longest %s of the run: %s.", n == 1 ? "import" : "imports", names);
 }
 
 /* ---- what others do meanwhile -------------------------------------------------------------------- */

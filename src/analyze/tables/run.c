@@ -278,6 +278,29 @@ static void fill_from_processes(const work *work, const tare__analysis *analysis
     }
 }
 
+#define COVERED       0.5 /* share of the CPU time that stack samples should have … */
+#define UNCOVERED_NS  2e8 /* … unless the rest is less than this: the start of a program */
+
+/* Processes may end before they are sampled, and threads without Python code are sampled with --native only. */
+static void note_uncovered(note_list *list, const work *work, const tare__analysis *analysis)
+{
+    double all_ns = 1e9 * analysis->usage.cpu_seconds, sampled_ns = 0;
+    char share[TARE__UNIT_BYTES], time[TARE__UNIT_BYTES], all[TARE__UNIT_BYTES];
+    bool native = false;
+    for (size_t i = 0; i < analysis->n_sampled_threads; i++)
+        sampled_ns += analysis->sampled_threads[i].of.ns[TARE__STATE_RUNNING];
+    for (size_t i = 0; i < analysis->n_functions && !native; i++)
+        native = analysis->functions[i].kind == TARE__FRAME_NATIVE;
+    if (work->window.to || !(sampled_ns > 0) || !(sampled_ns < COVERED * all_ns && all_ns - sampled_ns >= UNCOVERED_NS))
+        return;
+    note(list, "stack samples have %s of the CPU time of the run (%s of %s): the rest is of %s",
+         tare__unit_percent(share, sampled_ns / all_ns), tare__unit_time(time, sampled_ns),
+         tare__unit_time(all, all_ns),
+         native ? "processes that ended too soon to be sampled"
+                : "processes that ended too soon to be sampled or are not Python programs, and of threads without Python "
+                  "code (--native samples these, too)");
+}
+
 /* Last of the tables: the notes refer to all others. */
 int tare__analyze_run_table(work *work, tare__analysis *analysis)
 {
@@ -315,6 +338,7 @@ int tare__analyze_run_table(work *work, tare__analysis *analysis)
     note_lines(&list, tare__trace_end_of(work->trace)->notes);
     note_folding(&list, work);
     note_samples(&list, work, analysis);
+    note_uncovered(&list, work, analysis);
     if (tare__steps_only_queue(analysis))
         note(&list, "durations and rates of steps are host time: most steps end without waiting for the GPU");
     const char **notes = tare__arena_alloc(arena, (list.n + 1) * sizeof *notes);

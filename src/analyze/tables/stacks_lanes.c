@@ -120,6 +120,27 @@ static uint32_t label_of(drawing *to, uint32_t function)
     return id;
 }
 
+#define LEAST_PART 8 /* of a sample's time, from which a part of it is drawn */
+
+/* A sample that the kernel takes after some CPU time finds its thread running, and stands for the wait for a CPU before
+ * that, too: by the counters, its time has two parts. */
+static void draw_state(drawing *to, sampled_lane *lane, const tare__stack_sample *sample, const run *whole)
+{
+    double counted = (double)sample->cpu_ns + (double)sample->queue_ns;
+    uint64_t lasts = whole->end - whole->begin;
+    bool runs = whole->name == TARE__STATE_RUNNING;
+    double share = counted > 0 ? (double)(runs ? sample->cpu_ns : sample->queue_ns) / counted : 1; /* of its state */
+    uint64_t later = (uint64_t)(share * (double)lasts);
+    if ((!runs && whole->name != TARE__STATE_RUNNABLE) || later < lasts / LEAST_PART ||
+        lasts - later < lasts / LEAST_PART) {
+        extend(to, lane, 0, whole);
+        return;
+    }
+    uint32_t before = runs ? TARE__STATE_RUNNABLE : TARE__STATE_RUNNING;
+    extend(to, lane, 0, &(run){before, whole->begin, whole->end - later});
+    extend(to, lane, 0, &(run){whole->name, whole->end - later, whole->end});
+}
+
 static int draw_sample(drawing *to, const tare__stack_sample *sample)
 {
     uint32_t number = sample->thread <= to->work->sampled->n_threads ? sample->thread : 0;
@@ -136,7 +157,8 @@ static int draw_sample(drawing *to, const tare__stack_sample *sample)
     if (label == TARE__NO_ROW)
         return TARE_E_MEMORY;
     const uint32_t names[LEVELS] = {tare__analyze_sample_state(sample), label, node};
-    for (uint32_t level = 0; level < LEVELS; level++)
+    draw_state(to, lane, sample, &(run){names[0], begin, sample->ticks});
+    for (uint32_t level = 1; level < LEVELS; level++)
         extend(to, lane, level, &(run){names[level], begin, sample->ticks});
     return 0;
 }

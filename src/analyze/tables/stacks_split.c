@@ -138,19 +138,25 @@ static bool is_before(const candidate *a, const candidate *b)
     return a->row->pid != b->row->pid ? a->row->pid < b->row->pid : a->row->tid < b->row->tid;
 }
 
+/* The time at which a process started may be unknown (0). */
+static bool is_same_process(const candidate *a, const candidate *b)
+{
+    return a->row->pid == b->row->pid && (a->start_time == b->start_time || !a->start_time || !b->start_time);
+}
+
 /* A launcher waits for processes, sleeping or not; a main thread may wait for threads of its process. Waiting for data
  * from another process is part of the program: a loader's workers do not lead. */
 static double waits_for(const candidate *first, const candidate *other)
 {
     const double *ns = first->row->of.ns;
-    bool same = first->row->pid == other->row->pid && first->start_time == other->start_time;
+    bool same = is_same_process(first, other);
     return ns[TARE__STATE_CHILD] + ns[TARE__STATE_SLEEP] + (same ? ns[TARE__STATE_LOCK] : 0);
 }
 
 /* A thread that passes data to a pool of processes works a lot, but the program is elsewhere. */
 static bool may_lead(const candidate *first, const candidate *other, double works)
 {
-    bool same = first->row->pid == other->row->pid && first->start_time == other->start_time;
+    bool same = is_same_process(first, other);
     return !same || !(first->own_ns > 0) || other->own_ns >= OWN_CODE * works;
 }
 

@@ -60,7 +60,9 @@ static const char *inner_of(char out[NAME_BYTES], const tare__line_row *row)
     if (!row->inner || !(row->inner_ns >= 0.5 * row->own_ns))
         return NULL;
     bool module = strcmp(row->inner, "<module>") == 0 && row->inner_file;
-    snprintf(out, NAME_BYTES, "%.300s", module ? module_file(row->inner_file) : row->inner);
+    char name[NAME_BYTES];
+    snprintf(out, NAME_BYTES, "%.300s",
+             module ? module_file(row->inner_file) : tare__short_function(row->inner, name, sizeof name));
     return out;
 }
 
@@ -263,12 +265,13 @@ TARE__ORDER_OF_POINTERS(by_cpu, tare__function_row, TARE__FALLING(of.ns[TARE__ST
 
 static void put_function(tare__page *page, const tare__analysis *analysis, const tare__function_row *row, double all_ns)
 {
-    char place[NAME_BYTES] = "", name[2 * NAME_BYTES];
+    char place[NAME_BYTES] = "", name[2 * NAME_BYTES], shortened[NAME_BYTES];
     if (row->file)
         put_place(place, sizeof place, analysis, row->file, row->line);
-    snprintf(name, sizeof name, "%.300s%s%s", row->function, row->file ? " " : "", place);
+    const char *function = tare__short_function(row->function, shortened, sizeof shortened);
+    snprintf(name, sizeof name, "%.300s%s%s", function, row->file ? " " : "", place);
     if (is_too_long(page, name))
-        snprintf(name, sizeof name, "%.300s %s", row->function, base_name(place));
+        snprintf(name, sizeof name, "%.300s %s", function, base_name(place));
     double cpu_ns = row->of.ns[TARE__STATE_RUNNING];
     TARE__PAGE_ROW(page, 0, name, "", "t%tt", cpu_ns, cpu_ns / all_ns, row->self_ns, row->total_ns);
 }

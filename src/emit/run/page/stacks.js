@@ -261,6 +261,19 @@ function showLine(row) {
   stacks.look(fileName(row.file) + ":" + row.line, true);
   byId("stacks").scrollIntoView();
 }
+// A C++ function without the type of its result, template arguments and parameters, which hide its name.
+function shortName(name) {
+  const apart = name.indexOf("(") > 0 ? name.replace(/\(anonymous namespace\)/g, "{}") : "";
+  if (!apart || name[0] === "<" || /operator[^\w]/.test(apart)) return name;
+  let depth = 0, out = "";
+  for (const one of apart.replace(/->/g, "")) {
+    if ("(<".includes(one)) depth++;
+    if (depth === 0) out += one;
+    if (")>".includes(one)) depth--;
+  }
+  out = out.replace(/( const| &+| \[clone.*)*$/, "").replace(/\{\}/g, "(anonymous namespace)");
+  return out.replace(/\(anonymous namespace\)/g, "\0").split(" ").pop().replace(/\0/g, "(anonymous namespace)") || name;
+}
 function lineRow(row, code, coded) {
   const bar = el("i", {"aria-hidden": "true"}), place = row.file ? fileName(row.file) + ":" + row.line : "";
   bar.style.width = "calc((100% - 12px) * " + Math.min(1, row.share || 0) + ")";
@@ -270,7 +283,8 @@ function lineRow(row, code, coded) {
                  "(other lines)"),
     coded ? el("td", {class: "code"}, code ? el("code", null, code) : null) : null,
     el("td", {class: "text"}, row.function || "",
-      row.inner ? el("span", {class: "muted"}, " → " + row.inner) : null),
+      row.inner && row.inner_ns >= row.own_ns / 2 ?
+        el("span", {class: "muted", title: row.inner}, " → " + shortName(row.inner)) : null),
     el("td", {class: "number share"}, bar, el("span", null, known(row.share) ? percent(row.share) : na())),
     el("td", {class: "number"}, time(known(row.own_ns) ? row.own_ns : row.self)),
     el("td", null, STATE_WORDS.get(row.state) || row.state || ""));
