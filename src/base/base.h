@@ -17,7 +17,7 @@
 
 /* A comparison function for qsort, by keys in order of importance:
  * TARE__ORDER(by_total, tare__row, TARE__FALLING(total_ns) TARE__BY_TEXT(name)). Values that are not comparable (NaN)
- * are equal. */
+ * are equal. `measure` is a function or a macro of a row. */
 #define TARE__ORDER(function, row, ...)                                                                                \
     static int function(const void *left, const void *right)                                                           \
     {                                                                                                                  \
@@ -34,7 +34,13 @@
     }
 #define TARE__RISING(key) if (a->key < b->key) return -1; if (a->key > b->key) return 1;
 #define TARE__FALLING(key) if (a->key > b->key) return -1; if (a->key < b->key) return 1;
+#define TARE__RISING_BY(measure) if (measure(a) < measure(b)) return -1; if (measure(a) > measure(b)) return 1;
+#define TARE__FALLING_BY(measure) if (measure(a) > measure(b)) return -1; if (measure(a) < measure(b)) return 1;
+#define TARE__RISING_VALUE if (*a < *b) return -1; if (*a > *b) return 1; /* rows are numbers */
+#define TARE__FALLING_VALUE if (*a > *b) return -1; if (*a < *b) return 1;
 #define TARE__BY_TEXT(key) { int order = strcmp(a->key, b->key); if (order) return order; }
+#define TARE__BY_TEXT_IF_ANY(key) /* NULL as "" */ \
+    { int order = strcmp(a->key ? a->key : "", b->key ? b->key : ""); if (order) return order; }
 #define TARE__BY_ADDRESS if (a != b) return a < b ? -1 : 1;
 #define TARE__PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 

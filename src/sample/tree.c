@@ -308,11 +308,7 @@ static void meet_own_children(tare__sample_set *set, tare__watch *watch)
     }
 }
 
-static int by_pid(const void *a, const void *b)
-{
-    pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-    return (x > y) - (x < y);
-}
+TARE__ORDER(by_pid, pid_t, TARE__RISING_VALUE)
 
 /* A descendant of a known process; or in this session without a parent, and not older than the target. */
 static bool belongs(tare__watch *watch, const tare__proc_stat *stat)

@@ -106,12 +106,7 @@ static bool use_search(tare__unwind_table *table, const tare__elf *elf, uint64_t
     return false;
 }
 
-static int by_start(const void *a, const void *b)
-{
-    const tare__unwind_entry *left = a, *right = b;
-    return left->start != right->start ? (left->start > right->start) - (left->start < right->start)
-                                       : (left->fde > right->fde) - (left->fde < right->fde);
-}
+TARE__ORDER(by_start, tare__unwind_entry, TARE__RISING(start) TARE__RISING(fde))
 
 /* All FDEs in `frames`, one after another. */
 static bool make_entries(tare__unwind_table *table)

@@ -226,17 +226,9 @@ static void add_missing(work *work)
 }
 
 /* ---- entry points ------------------------------------------------------------------------------------------- */
-static int by_outcome(const void *left, const void *right)
-{
-    const tare__check_row *a = left, *b = right;
-    if (a->outcome != b->outcome)
-        return (int)a->outcome - (int)b->outcome;
-    if (a->gated != b->gated)
-        return (int)b->gated - (int)a->gated;
-    double x = isnan(a->decision.change) ? -1 : fabs(a->decision.change);
-    double y = isnan(b->decision.change) ? -1 : fabs(b->decision.change);
-    return x != y ? (x < y) - (x > y) : strcmp(a->name, b->name);
-}
+#define SIZE_OF_CHANGE(row) (isnan((row)->decision.change) ? -1 : fabs((row)->decision.change))
+TARE__ORDER(by_outcome, tare__check_row, TARE__RISING(outcome) TARE__FALLING(gated) TARE__FALLING_BY(SIZE_OF_CHANGE)
+            TARE__BY_TEXT(name))
 
 /* A figure with a value on one side only is not compared, so it cannot count as passed. */
 static bool could_fail(const tare__check_row *row)

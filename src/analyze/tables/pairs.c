@@ -171,16 +171,9 @@ static bool only_one_fits(const work *work, const call *forward, uint32_t late, 
     return true;
 }
 
-static int by_key_and_time(const void *a, const void *b)
-{
-    const call *left = a, *right = b;
-    uint32_t of_left = left->key & ~KEY_BACKWARD, of_right = right->key & ~KEY_BACKWARD;
-    if (of_left != of_right)
-        return of_left < of_right ? -1 : 1;
-    if (left->key != right->key)
-        return left->key < right->key ? -1 : 1; /* forward calls first */
-    return left->begin < right->begin ? -1 : left->begin > right->begin;
-}
+#define KEY_OF_PAIR(row) ((row)->key & ~KEY_BACKWARD)
+TARE__ORDER(by_key_and_time, call, TARE__RISING_BY(KEY_OF_PAIR) TARE__RISING(key) /* forward calls first */
+            TARE__RISING(begin))
 
 static uint32_t name_of(const work *work, const call *call)
 {

@@ -357,16 +357,8 @@ static int fill_row(const work *work, const subject *subject, tare__arena *arena
     return 0;
 }
 
-static int by_total(const void *a, const void *b)
-{
-    const tare__sample_row *left = a, *right = b;
-    double of_left = isnan(left->total_ns) ? -1 : left->total_ns,
-           of_right = isnan(right->total_ns) ? -1 : right->total_ns;
-    if (of_left != of_right)
-        return of_left < of_right ? 1 : -1;
-    int order = (int)left->of - (int)right->of;
-    return order ? order : strcmp(left->name, right->name);
-}
+#define TOTAL_IF_KNOWN(row) (isnan((row)->total_ns) ? -1 : (row)->total_ns)
+TARE__ORDER(by_total, tare__sample_row, TARE__FALLING_BY(TOTAL_IF_KNOWN) TARE__RISING(of) TARE__BY_TEXT(name))
 
 int tare__analyze_samples_table(work *work, tare__analysis *analysis)
 {

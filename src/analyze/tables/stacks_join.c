@@ -154,11 +154,7 @@ static int take_samples(void *context, const tare__stack_sample *samples, uint32
     return 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const moment_of *x = a, *y = b;
-    return x->ticks != y->ticks ? (x->ticks < y->ticks ? -1 : 1) : x->ordinal < y->ordinal ? -1 : 1;
-}
+TARE__ORDER(by_time, moment_of, TARE__RISING(ticks) TARE__RISING(ordinal))
 
 /* ---- threads and streams ------------------------------------------------------------------------------------ */
 static bool is_thread(const void *rows, uint32_t row, const void *key)

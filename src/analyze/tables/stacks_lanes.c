@@ -38,13 +38,7 @@ typedef struct drawing {
 } drawing;
 
 /* ---- lanes -------------------------------------------------------------------------------------------------- */
-static int by_active(const void *a, const void *b)
-{
-    const sampled_lane *x = a, *y = b;
-    if (x->active_ns != y->active_ns)
-        return x->active_ns > y->active_ns ? -1 : 1;
-    return x->thread < y->thread ? -1 : x->thread > y->thread;
-}
+TARE__ORDER(by_active, sampled_lane, TARE__FALLING(active_ns) TARE__RISING(thread))
 
 static int choose_lanes(drawing *to)
 {

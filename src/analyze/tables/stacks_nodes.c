@@ -373,15 +373,7 @@ static bool make_nodes(const work *work, sampled_nodes *to, tare__arena *arena, 
     return true;
 }
 
-static int by_thread(const void *a, const void *b)
-{
-    const sampled_cell *left = a, *right = b;
-    if (left->thread != right->thread)
-        return left->thread < right->thread ? -1 : 1;
-    if (left->node != right->node)
-        return left->node < right->node ? -1 : 1;
-    return left->state < right->state ? -1 : left->state > right->state;
-}
+TARE__ORDER(by_thread, sampled_cell, TARE__RISING(thread) TARE__RISING(node) TARE__RISING(state))
 
 static bool start(const work *work, sampled_nodes *made, tare__arena *arena)
 {

@@ -73,18 +73,9 @@ typedef struct ordered {
     size_t at;        /* in order of appearance */
 } ordered;
 
-static int by_place(const void *a, const void *b)
-{
-    const ordered *left = a, *right = b;
-    if (left->process != right->process)
-        return left->process < right->process ? -1 : 1;
-    bool left_thread = left->lane->stream != 0, right_thread = right->lane->stream != 0;
-    if (left_thread != right_thread)
-        return left_thread ? -1 : 1;
-    if (left->lane->stream != right->lane->stream)
-        return left->lane->stream < right->lane->stream ? -1 : 1;
-    return left->at < right->at ? -1 : 1;
-}
+#define IS_THREAD(row) ((row)->lane->stream != 0)
+TARE__ORDER(by_place, ordered, TARE__RISING(process) TARE__FALLING_BY(IS_THREAD) TARE__RISING(lane->stream)
+            TARE__RISING(at))
 
 /* ---- result -------------------------------------------------------------------------------------- */
 typedef struct maker {

@@ -50,13 +50,7 @@ static bool is_frame(const tare__flame_box *box)
     return box->node->what != TARE__NODE_PROCESS && box->node->what != TARE__NODE_THREAD;
 }
 
-static int by_self(const void *left, const void *right)
-{
-    const package *a = left, *b = right;
-    if (a->self_ns != b->self_ns)
-        return a->self_ns < b->self_ns ? 1 : -1;
-    return strcmp(a->name, b->name);
-}
+TARE__ORDER(by_self, package, TARE__FALLING(self_ns) TARE__BY_TEXT(name))
 
 static bool sum_packages(drawing *to)
 {

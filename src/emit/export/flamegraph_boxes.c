@@ -141,13 +141,7 @@ typedef struct ordered {
     uint32_t box;
 } ordered;
 
-static int by_total(const void *left, const void *right)
-{
-    const ordered *a = left, *b = right;
-    if (a->total_ns != b->total_ns)
-        return a->total_ns < b->total_ns ? -1 : 1;
-    return (a->box < b->box) - (a->box > b->box);
-}
+TARE__ORDER(by_total, ordered, TARE__RISING(total_ns) TARE__FALLING(box))
 
 /* Smaller ones first, each put before those that are there: the largest comes to be the first. */
 static bool link_siblings(tare__flame *flame)

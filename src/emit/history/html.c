@@ -29,11 +29,7 @@ typedef struct course {
 } course;
 
 /* ---- contents of a chart ------------------------------------------------------------------------------ */
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+TARE__ORDER(by_value, double, TARE__RISING_VALUE)
 
 static double nearest(const course *of, double share)
 {
