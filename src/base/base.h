@@ -68,6 +68,8 @@ size_t tare__arena_bytes(const tare__arena *arena);               /* taken from 
 
 /* ---- arrays that grow: `array` is the address of the pointer. False: out of memory, and nothing changed. -- */
 bool tare__array_fit(void *array, size_t *room, size_t needed, size_t element_bytes);
+/* The same; the new elements are zeroed. */
+bool tare__array_fit_zeroed(void *array, size_t *room, size_t needed, size_t element_bytes);
 
 /* ---- index: finds rows of an array of the caller by hash ---------------------------------------- */
 typedef struct tare__index_slot {

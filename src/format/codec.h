@@ -103,7 +103,7 @@ typedef struct tare__open_span {
 typedef struct tare__span_stack {
     tare__open_span *spans;
     uint32_t depth;
-    uint32_t room;
+    size_t room;
 } tare__span_stack;
 int tare__span_stack_push(tare__span_stack *stack, uint32_t name, uint64_t begin); /* 0 or TARE_E_MEMORY */
 /* Number of spans that an end of `name` closes: 1 if it is the innermost, more if others were left open inside, 0 if

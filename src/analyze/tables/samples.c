@@ -179,11 +179,8 @@ static uint32_t subject_of_nested(work *work, const node *node)
 
 static uint32_t *place_of(struct samples *all, const node *node)
 {
-    size_t before = all->nodes_room;
-    if (!tare__array_fit(&all->of_node, &all->nodes_room, (size_t)node->id + 1, sizeof *all->of_node))
+    if (!tare__array_fit_zeroed(&all->of_node, &all->nodes_room, (size_t)node->id + 1, sizeof *all->of_node))
         return NULL;
-    if (all->nodes_room > before)
-        memset(all->of_node + before, 0, (all->nodes_room - before) * sizeof *all->of_node);
     return &all->of_node[node->id];
 }
 

@@ -62,13 +62,11 @@ static void quote_name(chrome *to, uint32_t id, tare__text *out)
 /* Each name is escaped once. */
 void tare__chrome_put_name(chrome *to, uint32_t id)
 {
-    size_t before = to->names_room;
     if (!tare__trace_name_at(to->out.trace, id) ||
-        !tare__array_fit(&to->names, &to->names_room, (size_t)id + 1, sizeof *to->names)) {
+        !tare__array_fit_zeroed(&to->names, &to->names_room, (size_t)id + 1, sizeof *to->names)) {
         quote_name(to, id, &to->out.text);
         return;
     }
-    memset(to->names + before, 0, (to->names_room - before) * sizeof *to->names);
     quoted *name = &to->names[id];
     if (!name->bytes) {
         name->at = to->quotes.length;

@@ -52,10 +52,9 @@ static int note_process(reading *read, uint32_t stream)
 {
     tare__kineto_ids *ids = read->ids;
     const tare__trace_stream *row = tare__trace_stream_at(read->trace, stream);
-    size_t before = ids->processes_room, number = row ? row->process : 0;
-    if (!tare__array_fit(&ids->with_events, &ids->processes_room, number + 1, sizeof *ids->with_events))
+    size_t number = row ? row->process : 0;
+    if (!tare__array_fit_zeroed(&ids->with_events, &ids->processes_room, number + 1, sizeof *ids->with_events))
         return TARE_E_MEMORY;
-    memset(ids->with_events + before, 0, (ids->processes_room - before) * sizeof *ids->with_events);
     ids->with_events[number] = true;
     return 0;
 }
