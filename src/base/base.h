@@ -285,6 +285,12 @@ static inline const char *tare__base_name(const char *path)
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
+/* The same, but a path that ends with a slash as it is. */
+static inline const char *tare__last_part(const char *path)
+{
+    const char *part = tare__base_name(path);
+    return *part ? part : path;
+}
 /* Whether it is one of the upper half of the descriptors that this process may have, which is left for other uses. */
 bool tare__is_scarce(int fd);
 /* On PATH, ignoring relative entries, since programs in the current directory are not trusted. */

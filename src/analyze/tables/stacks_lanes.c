@@ -92,12 +92,6 @@ static void extend(drawing *to, sampled_lane *lane, uint32_t level, const run *m
     *run = *more;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 /* "get · fetch.py". TARE__NO_ROW: out of memory. */
 static uint32_t label_of(drawing *to, uint32_t function)
 {
@@ -106,7 +100,7 @@ static uint32_t label_of(drawing *to, uint32_t function)
     const sampled_function *from = &to->nodes.functions[function];
     char text[300];
     snprintf(text, sizeof text, "%.200s%s%.80s", from->name, from->file ? " · " : "",
-             from->file ? last_part(from->file) : "");
+             from->file ? tare__last_part(from->file) : "");
     uint32_t id = tare__intern_add(to->labels, text, strlen(text));
     if (id == TARE__INTERN_NONE)
         return TARE__NO_ROW;

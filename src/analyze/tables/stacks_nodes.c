@@ -56,8 +56,7 @@ static bool is_build_id(const char *name)
 
 static const char *base_name(const char *file)
 {
-    const char *slash = strrchr(file, '/');
-    return slash && slash[1] ? slash + 1 : *file ? file : unknown;
+    return *file ? tare__last_part(file) : unknown;
 }
 
 /* Its index; TARE__NO_ROW: out of memory. */

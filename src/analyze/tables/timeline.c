@@ -8,23 +8,17 @@
 #include "boxes.h"
 
 /* ---- names of lanes ------------------------------------------------------------------------------ */
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 /* Where the words begin that identify the process: "train.py" of "/usr/bin/python3 /srv/train.py",
  * "torch.distributed.run" of "python -m torch.distributed.run". */
 const char *tare__analyze_program(const tare__trace_process *process)
 {
-    const char *arguments = process->arguments, *program = last_part(arguments);
+    const char *arguments = process->arguments, *program = tare__last_part(arguments);
     const char *end = arguments + process->arguments_bytes, *next = arguments + strlen(arguments) + 1;
     if (strncmp(program, "python", 6) != 0 || next >= end)
         return program;
     if (strcmp(next, "-m") == 0 && next + 3 < end && next[3])
         return next + 3;
-    return *next && *next != '-' ? last_part(next) : program;
+    return *next && *next != '-' ? tare__last_part(next) : program;
 }
 
 /* "train.py (12345)": for an interpreter, the script identifies the process. */

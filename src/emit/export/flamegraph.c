@@ -146,10 +146,8 @@ static void name_box(drawing *to, const tare__flame_box *box)
         tare__stack_thread_name(to->analysis, node, name);
     else
         tare__text_string(name, node->name);
-    if (box->state == TARE__STATE_RUNNING && is_frame(box) && node->file && node->file[0]) {
-        const char *slash = strrchr(node->file, '/');
-        tare__text_format(name, " · %s", slash ? slash + 1 : node->file);
-    }
+    if (box->state == TARE__STATE_RUNNING && is_frame(box) && node->file && node->file[0])
+        tare__text_format(name, " · %s", tare__base_name(node->file));
     if (!name->data)
         tare__text_string(name, "");
     to->out.failed |= name->failed;

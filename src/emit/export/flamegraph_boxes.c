@@ -45,9 +45,9 @@ static uint32_t function_of(merging *to, const tare__stack_node *node)
     tare__text_clear(&to->name);
     tare__text_string(&to->name, node->name);
     tare__text_append(&to->name, "", 1);
-    const char *file = node->file ? node->file : "", *slash = strrchr(file, '/');
+    const char *file = node->file ? node->file : "";
     if (to->compared) { /* files may have moved, and lines of a changed program have */
-        tare__text_string(&to->name, slash ? slash + 1 : file);
+        tare__text_string(&to->name, tare__base_name(file));
     } else {
         tare__text_string(&to->name, file);
         tare__text_append(&to->name, (const char *)&node->first_line, sizeof node->first_line);
