@@ -86,6 +86,18 @@ typedef struct tare__index { /* zeroed: empty */
 /* Whether the row has this key; `rows` is what the caller of find passes. */
 typedef bool tare__index_is(const void *rows, uint32_t row, const void *key);
 
+/* Defines one for an array of rows, whose key is a row or (TARE__KEYED) of another type:
+ * TARE__SAME(is_path, span_path, TARE__EQUAL(outer) && TARE__EQUAL(name)). */
+#define TARE__KEYED(function, row, wanted, ...)                                                                        \
+    static bool function(const void *rows, uint32_t at, const void *key)                                               \
+    {                                                                                                                  \
+        const row *a = (const row *)rows + at;                                                                         \
+        const wanted *b = key;                                                                                         \
+        return __VA_ARGS__;                                                                                            \
+    }
+#define TARE__SAME(function, row, ...) TARE__KEYED(function, row, row, __VA_ARGS__)
+#define TARE__EQUAL(member)            a->member == b->member
+
 /* Inline, so that `is` is inlined too. */
 static inline uint32_t tare__index_find(const tare__index *index, uint32_t hash, tare__index_is *is, const void *rows,
                                         const void *key)

@@ -59,12 +59,9 @@ static uint32_t hash_of(const series_entry *entry)
     return (uint32_t)(label_identifies((tare__subject_kind)entry->subject) ? tare__hash_mix(hash, entry->label) : hash);
 }
 
-static bool is_same(const void *rows, uint32_t row, const void *key)
-{
-    const series_entry *a = &((const series_entry *)rows)[row], *b = key;
-    return a->metric == b->metric && a->subject == b->subject && a->key == b->key && a->owner == b->owner &&
-           (a->label == b->label || !label_identifies((tare__subject_kind)a->subject));
-}
+TARE__SAME(is_same, series_entry,
+           TARE__EQUAL(metric) && TARE__EQUAL(subject) && TARE__EQUAL(key) && TARE__EQUAL(owner) &&
+               (TARE__EQUAL(label) || !label_identifies((tare__subject_kind)a->subject)))
 
 static const char *text_of(const tare__sample_set *set, uint32_t text, uint32_t *bytes)
 {

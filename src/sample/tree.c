@@ -81,10 +81,7 @@ static uint32_t hash_of(pid_t pid)
     return (uint32_t)tare__hash_mix(0, (uint32_t)pid);
 }
 
-static bool has_pid(const void *processes, uint32_t at, const void *pid)
-{
-    return ((const tare__watched *)processes)[at].pid == *(const pid_t *)pid;
-}
+TARE__KEYED(has_pid, tare__watched, pid_t, a->pid == *b)
 
 tare__watched *tare__watch_find(tare__watch *watch, pid_t pid)
 {

@@ -185,10 +185,7 @@ static uint32_t *place_of(struct samples *all, const node *node)
 }
 
 /* ---- steps that are open ---------------------------------------------------------------------- */
-static bool is_subject(const void *rows, uint32_t row, const void *subject)
-{
-    return ((const tally_row *)rows)[row].subject == *(const uint32_t *)subject;
-}
+TARE__KEYED(is_subject, tally_row, uint32_t, a->subject == *b)
 
 static int add_to_tally(struct tally *tally, uint32_t subject, uint64_t ticks)
 {

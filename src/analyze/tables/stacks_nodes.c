@@ -140,11 +140,7 @@ static bool find_line(sampled_nodes *to, uint32_t function, uint32_t line, uint3
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------------------- */
-static bool is_node(const void *rows, uint32_t row, const void *key)
-{
-    const sampled_node *node = (const sampled_node *)rows + row, *wanted = key;
-    return node->caller == wanted->caller && node->function == wanted->function && node->line == wanted->line;
-}
+TARE__SAME(is_node, sampled_node, TARE__EQUAL(caller) && TARE__EQUAL(function) && TARE__EQUAL(line))
 
 /* ---- code without a file --------------------------------------------------------------------------------------- */
 static const char text_file[] = "<string>"; /* python -c, exec() and eval() of a string */

@@ -57,11 +57,7 @@ static void add_line(tare__line_row *row, const portion *of)
     }
 }
 
-static bool is_inner(const void *rows, uint32_t row, const void *key)
-{
-    const inner *at = (const inner *)rows + row, *wanted = key;
-    return at->line == wanted->line && at->function == wanted->function;
-}
+TARE__SAME(is_inner, inner, TARE__EQUAL(line) && TARE__EQUAL(function))
 
 static bool add_inner(tables *to, uint32_t line, uint32_t function, double wall_ns)
 {

@@ -340,10 +340,7 @@ typedef struct processes {
     uint32_t *first;   /* of each thread: that row */
 } processes;
 
-static bool has_pid(const void *rows, uint32_t row, const void *key)
-{
-    return ((const tare__sampled_thread_row *)rows)[row].pid == *(const int64_t *)key;
-}
+TARE__KEYED(has_pid, tare__sampled_thread_row, int64_t, a->pid == *b)
 
 static bool find_processes(const tree *tree, processes *made)
 {

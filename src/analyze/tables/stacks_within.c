@@ -33,11 +33,7 @@ static bool is_listed(uint32_t kind)
     return kind == TARE_KIND_SPAN || kind == TARE_KIND_STEP || kind == TARE_KIND_EPOCH || kind == TARE_KIND_PHASE;
 }
 
-static bool is_part(const void *rows, uint32_t row, const void *key)
-{
-    const part *at = (const part *)rows + row, *wanted = key;
-    return at->span == wanted->span && at->line == wanted->line && at->inner == wanted->inner && at->own == wanted->own;
-}
+TARE__SAME(is_part, part, TARE__EQUAL(span) && TARE__EQUAL(line) && TARE__EQUAL(inner) && TARE__EQUAL(own))
 
 static bool add_part(spans *to, const part *more)
 {
