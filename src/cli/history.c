@@ -6,11 +6,9 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "tare.h"
 #include "views.h"
 
 #define ME           TARE__HISTORY_ME

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tare.h"
 #include "trace/trace.h"
 
 #define ME "tare import"

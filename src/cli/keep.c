@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "store/store.h"
-#include "tare.h"
 
 /* Timeouts after which a run is not added. Other writers of a file finish soon; an unresponsive server may stay so. */
 #define PATIENCE_MS        5000

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "model_measure.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "tare.h"
 
 #define ME "tare model"
 #define THREADS_MAX 4096

@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tare.h"
-
 extern char **environ;
 
 #define RECORDING TARE__SETTINGS_RECORDING

@@ -13,7 +13,6 @@
 
 #include "cli.h"
 #include "sample/sample.h"
-#include "tare.h"
 
 #define ME "tare top"
 #define RATE_NS 10000000u

@@ -1,7 +1,6 @@
 /* collector: the loop over all rings, the clock syncs, and the first and last blocks.
  * One thread. Must not know how the program was launched. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * One thread. A block at least every second, so that a kill loses no more.
  * Must not know what is measured, except for processes killed by the OOM killer. */
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

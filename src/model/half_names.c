@@ -3,8 +3,6 @@
  * Must not know how anything is written. */
 #include "half.h"
 
-#include "tare.h"
-
 enum { ANY, INPUT };
 
 static int add_as(tare__half *half, tare__slices *names, tare__slice name, uint32_t what)

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "elf_image.h"
-#include "tare.h"
 
 #define STACK_BYTES 32768u
 #define EXACT_MAX (TARE__STACKS_MAX / 4) /* stacks; then offsets of innermost frames are rounded: there is one for each

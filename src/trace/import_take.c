@@ -2,7 +2,6 @@
  * One thread.
  * Must not know JSON, nor how records are written. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "import_event.h"

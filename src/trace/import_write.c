@@ -3,7 +3,6 @@
  * Must not know the format they came in. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "import_inner.h"
 

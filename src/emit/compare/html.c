@@ -2,7 +2,6 @@
  * Owned by the calling thread.
  * Must not know how it was made. */
 #include <math.h>
-#include <string.h>
 
 #include "emit/export/flamegraph.h"
 #include "emit/flush.h"

@@ -4,7 +4,6 @@
 #include "chrome.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- parts of an event --------------------------------------------------------------------------------- */
 void tare__chrome_put_whole(chrome *to, int64_t value)

@@ -9,7 +9,6 @@
 
 #include "emit/escape.h"
 #include "emit/flush.h"
-#include "tare.h"
 
 #define WIDTH     1200
 #define MARGIN    10

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "flamegraph.h"
-#include "tare.h"
 
 typedef struct merging {
     const tare__analysis *analysis;

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "chrome.h"
-#include "tare.h"
 
 #define FLOWS_MAX (1u << 20) /* flows that are connected */
 #define DEVICES_MAX 17u /* with memory to show: the CPU, and GPUs */

@@ -10,7 +10,6 @@
 #include "gzip.h"
 #include "proto.h"
 #include "stacks.h"
-#include "tare.h"
 
 /* Fields of github.com/google/pprof/proto/profile.proto. */
 enum {

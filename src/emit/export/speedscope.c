@@ -7,7 +7,6 @@
 
 #include "emit/flush.h"
 #include "stacks.h"
-#include "tare.h"
 
 typedef struct speedscope {
     const tare__analysis *analysis;

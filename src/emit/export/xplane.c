@@ -10,7 +10,6 @@
 
 #include "exporter.h"
 #include "proto.h"
-#include "tare.h"
 
 #define EVENTS_MAX ((size_t)1 << 20) /* XProf's own viewer shows no more */
 

@@ -11,7 +11,6 @@
 #include "emit/plain.h"
 #include "emit/plain_chart.h"
 #include "emit/sheet.h"
-#include "tare.h"
 
 #define HEIGHT     250.0
 #define ROW        15.0 /* pixels of a row of labels above the scale */

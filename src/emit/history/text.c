@@ -8,7 +8,6 @@
 #include "emit/flush.h"
 #include "emit/layout.h"
 #include "words.h"
-#include "tare.h"
 
 #define CELL_BYTES 4096
 

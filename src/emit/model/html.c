@@ -2,7 +2,6 @@
  * Owned by the calling thread.
  * Must not know how the model was analyzed, nor where the bytes go. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "emit/flush.h"
 #include "emit/plain.h"

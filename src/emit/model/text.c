@@ -11,7 +11,6 @@
 #include "emit/layout.h"
 #include "measured.h"
 #include "model/model.h"
-#include "tare.h"
 
 #define FEW_OPERATORS 15
 #define FEW_LAYERS    10
