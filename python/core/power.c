@@ -5,7 +5,6 @@
 #include "core.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "machine.h"
 #include "sample/files.h"

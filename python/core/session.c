@@ -3,7 +3,6 @@
 #include "core.h"
 
 #include <math.h>
-#include <string.h>
 
 static PyObject *raise_status(int status, const char *what)
 {

@@ -3,7 +3,6 @@
  * Under the interpreter's lock. Must not know the modules behind tare_engine.h. */
 #include "module.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Returned by a sink after an exception: any status will do, since the exception is raised instead. */

@@ -142,7 +142,7 @@ typedef struct nodes {
     node_slot *slots;
     uint32_t mask, shift, n, used;
     node **all; /* by id - 1 */
-    uint32_t all_room;
+    size_t all_room;
     bool folded_many, folded_deep; /* spans were merged for this reason */
     size_t hist_bytes, by_name_bytes;
     uint8_t hist_bits;

@@ -23,3 +23,16 @@ bool tare__array_fit(void *array, size_t *room, size_t needed, size_t element_by
     *room = wanted;
     return true;
 }
+
+bool tare__array_fit_zeroed(void *array, size_t *room, size_t needed, size_t element_bytes)
+{
+    size_t before = *room;
+    char *elements;
+    if (needed <= before)
+        return true;
+    if (!tare__array_fit(array, room, needed, element_bytes))
+        return false;
+    memcpy(&elements, array, sizeof elements);
+    memset(elements + before * element_bytes, 0, (*room - before) * element_bytes);
+    return true;
+}

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #define TARE__LIKELY(x) __builtin_expect(!!(x), 1)
 #define TARE__UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -17,7 +18,7 @@
 
 /* A comparison function for qsort, by keys in order of importance:
  * TARE__ORDER(by_total, tare__row, TARE__FALLING(total_ns) TARE__BY_TEXT(name)). Values that are not comparable (NaN)
- * are equal. */
+ * are equal. `measure` is a function or a macro of a row. */
 #define TARE__ORDER(function, row, ...)                                                                                \
     static int function(const void *left, const void *right)                                                           \
     {                                                                                                                  \
@@ -34,7 +35,13 @@
     }
 #define TARE__RISING(key) if (a->key < b->key) return -1; if (a->key > b->key) return 1;
 #define TARE__FALLING(key) if (a->key > b->key) return -1; if (a->key < b->key) return 1;
+#define TARE__RISING_BY(measure) if (measure(a) < measure(b)) return -1; if (measure(a) > measure(b)) return 1;
+#define TARE__FALLING_BY(measure) if (measure(a) > measure(b)) return -1; if (measure(a) < measure(b)) return 1;
+#define TARE__RISING_VALUE if (*a < *b) return -1; if (*a > *b) return 1; /* rows are numbers */
+#define TARE__FALLING_VALUE if (*a > *b) return -1; if (*a < *b) return 1;
 #define TARE__BY_TEXT(key) { int order = strcmp(a->key, b->key); if (order) return order; }
+#define TARE__BY_TEXT_IF_ANY(key) /* NULL as "" */ \
+    { int order = strcmp(a->key ? a->key : "", b->key ? b->key : ""); if (order) return order; }
 #define TARE__BY_ADDRESS if (a != b) return a < b ? -1 : 1;
 #define TARE__PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
 
@@ -62,6 +69,8 @@ size_t tare__arena_bytes(const tare__arena *arena);               /* taken from 
 
 /* ---- arrays that grow: `array` is the address of the pointer. False: out of memory, and nothing changed. -- */
 bool tare__array_fit(void *array, size_t *room, size_t needed, size_t element_bytes);
+/* The same; the new elements are zeroed. */
+bool tare__array_fit_zeroed(void *array, size_t *room, size_t needed, size_t element_bytes);
 
 /* ---- index: finds rows of an array of the caller by hash ---------------------------------------- */
 typedef struct tare__index_slot {
@@ -77,6 +86,18 @@ typedef struct tare__index { /* zeroed: empty */
 #define TARE__INDEX_NONE UINT32_MAX
 /* Whether the row has this key; `rows` is what the caller of find passes. */
 typedef bool tare__index_is(const void *rows, uint32_t row, const void *key);
+
+/* Defines one for an array of rows, whose key is a row or (TARE__KEYED) of another type:
+ * TARE__SAME(is_path, span_path, TARE__EQUAL(outer) && TARE__EQUAL(name)). */
+#define TARE__KEYED(function, row, wanted, ...)                                                                        \
+    static bool function(const void *rows, uint32_t at, const void *key)                                               \
+    {                                                                                                                  \
+        const row *a = (const row *)rows + at;                                                                         \
+        const wanted *b = key;                                                                                         \
+        return __VA_ARGS__;                                                                                            \
+    }
+#define TARE__SAME(function, row, ...) TARE__KEYED(function, row, row, __VA_ARGS__)
+#define TARE__EQUAL(member)            a->member == b->member
 
 /* Inline, so that `is` is inlined too. */
 static inline uint32_t tare__index_find(const tare__index *index, uint32_t hash, tare__index_is *is, const void *rows,
@@ -271,11 +292,20 @@ const char *tare__trust_file(int fd);
 bool tare__trust_path(const char *path, tare__error *error);
 /* The same; `real` is the path that was checked, with links resolved. Use that one. */
 bool tare__trust_real(const char *path, char real[PATH_MAX], tare__error *error);
+/* Whether it is one of a list of words. */
+bool tare__is_one_of(const char *word, const char *const *list, size_t n);
+#define TARE__IS_ONE_OF(word, list) tare__is_one_of(word, list, TARE__COUNT_OF(list))
 /* Without directories. */
 static inline const char *tare__base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+/* The same, but a path that ends with a slash as it is. */
+static inline const char *tare__last_part(const char *path)
+{
+    const char *part = tare__base_name(path);
+    return *part ? part : path;
 }
 /* Whether it is one of the upper half of the descriptors that this process may have, which is left for other uses. */
 bool tare__is_scarce(int fd);
@@ -345,6 +375,7 @@ void tare__dl_close(tare__dl *dl); /* a zeroed dl that was never opened is allow
 
 /* ---- time ------------------------------------------------------------------------------------------- */
 uint64_t tare__monotonic_ns(void);
+uint64_t tare__clock_ns(clockid_t clock); /* 0: it cannot be read */
 extern bool tare__time_by_system_call; /* clock_gettime may not read the counter in user space here */
 
 /* ---- processor features --------------------------------------------------------------------------- */

@@ -72,12 +72,11 @@ tare__intern *tare__intern_new(void)
     if (!table)
         return NULL;
     table->arena = tare__arena_new();
-    table->entries = malloc(FIRST_ENTRIES * sizeof *table->entries);
-    if (!table->arena || !table->entries) {
+    if (!table->arena ||
+        !tare__array_fit(&table->entries, &table->entries_room, FIRST_ENTRIES, sizeof *table->entries)) {
         tare__intern_free(table);
         return NULL;
     }
-    table->entries_room = FIRST_ENTRIES;
     /* The address differs from run to run, so that a file cannot be crafted to make all names collide. Ids follow
      * the order of first use, so no output depends on it. */
     table->seed = (uint64_t)(uintptr_t)table;
@@ -106,25 +105,13 @@ static uint32_t find(const tare__intern *table, uint32_t hash, const char *text,
     return tare__index_find(&table->index, hash, is_text, table->entries, &(entry){text, length});
 }
 
-static bool grow_entries(tare__intern *table)
-{
-    size_t room = table->entries_room * 2;
-    if (room > SIZE_MAX / sizeof *table->entries)
-        return false;
-    entry *moved = realloc(table->entries, room * sizeof *moved);
-    if (!moved)
-        return false;
-    table->entries = moved;
-    table->entries_room = room;
-    return true;
-}
-
 uint32_t tare__intern_add(tare__intern *table, const char *text, size_t length)
 {
     uint32_t hash = hash_text(table->seed, text, length), known = find(table, hash, text, length);
     if (known != TARE__INDEX_NONE)
         return known;
-    if (table->count >= TARE__INTERN_NONE - 1 || (table->count >= table->entries_room && !grow_entries(table)))
+    if (table->count >= TARE__INTERN_NONE - 1 ||
+        !tare__array_fit(&table->entries, &table->entries_room, (size_t)table->count + 1, sizeof *table->entries))
         return TARE__INTERN_NONE;
     const char *copy = tare__arena_copy(table->arena, text, length);
     if (!copy || !tare__index_add(&table->index, hash, table->count))

@@ -6,11 +6,9 @@
 #include "dump.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "recording.h"
-#include "tare.h"
 
 #define ME "tare attach"
 #define KERNEL_THREAD 0x00200000u /* PF_KTHREAD, among the flags of /proc/PID/stat */

@@ -3,12 +3,10 @@
  * Must not know how figures are made. */
 #include "cli.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "emit/emit.h"
 #include "inputs.h"
-#include "tare.h"
 
 #define ME "tare baseline"
 

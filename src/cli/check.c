@@ -15,7 +15,6 @@
 
 #include "emit/emit.h"
 #include "inputs.h"
-#include "tare.h"
 #include "views.h"
 
 #define ME          "tare check"

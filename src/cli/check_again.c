@@ -14,7 +14,6 @@
 
 #include "compare_launch.h"
 #include "inputs.h"
-#include "tare.h"
 
 /* Its output goes to standard error, since standard output may be JSON. A rerun is not added to the history. */
 static int run_once(const char *trace, const char *command, tare__error *error)

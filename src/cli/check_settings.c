@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tare.h"
-
 typedef struct source {
     tare__cli_check_settings *to;
     const char *file;

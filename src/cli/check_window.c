@@ -9,7 +9,6 @@
 #include "check.h"
 #include "inputs.h"
 #include "store/store.h"
-#include "tare.h"
 
 #define RUNS_SEARCHED 500u
 #define PATIENCE_MS   5000

@@ -4,12 +4,10 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "collect/collect.h"
-#include "tare.h"
 
 #define CLEAN "tare clean"
 

@@ -10,7 +10,6 @@
 
 #include "keep.h"
 #include "recording.h"
-#include "tare.h"
 
 enum { COLLECT_SOCKET };
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "inputs.h"
-#include "tare.h"
 #include "trace/trace.h"
 
 #define ME TARE__COMPARE_ME

@@ -18,7 +18,6 @@
 #include "compare_launch.h"
 #include "inputs.h"
 #include "stat/stat.h"
-#include "tare.h"
 
 #define DECIDES     "run.elapsed"
 #define LOG_SHOWN   600 /* last bytes of the output of a failed command */

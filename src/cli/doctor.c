@@ -15,7 +15,6 @@
 #include "emit/emit.h"
 #include "model/model.h"
 #include "sample/sample.h"
-#include "tare.h"
 
 #define DOCTOR "tare doctor"
 

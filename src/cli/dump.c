@@ -11,7 +11,6 @@
 #include "cli.h"
 #include "dump.h"
 #include "sample/sample.h"
-#include "tare.h"
 
 #define TRIES 200        /* of a process that is starting, or whose stacks change all the time */
 #define PAUSE_NS 5000000

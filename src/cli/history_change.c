@@ -2,10 +2,7 @@
  * Must not know how runs are stored. */
 #include "history.h"
 
-#include <string.h>
-
 #include "keep.h"
-#include "tare.h"
 
 int tare__history_do_tag(tare__history_call *history, tare__error *error)
 {

@@ -5,12 +5,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "compare.h"
 #include "inputs.h"
-#include "tare.h"
 
 #define LAST_MAX 1000u
 

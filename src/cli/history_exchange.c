@@ -8,12 +8,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "keep.h"
-#include "tare.h"
 
 #define ME             TARE__HISTORY_ME
 #define LINE_BYTES_MAX ((size_t)64 << 20)

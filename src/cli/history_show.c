@@ -2,11 +2,8 @@
  * Must not know how runs are stored or laid out. */
 #include "history.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tare.h"
 
 #define TRENDS_MAX     64
 #define TRENDS_DEFAULT 8

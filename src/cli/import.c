@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tare.h"
 #include "trace/trace.h"
 
 #define ME "tare import"
@@ -32,8 +31,7 @@ static const tare__cli_option import_options[] = {
 static char *default_output(const char *input)
 {
     static const char *const endings[] = {".gz", ".json", ".trace", ".pt"};
-    const char *slash = strrchr(input, '/');
-    const char *name = slash ? slash + 1 : input;
+    const char *name = tare__base_name(input);
     size_t length = strlen(name);
     for (size_t i = 0; i < TARE__COUNT_OF(endings); i++) {
         size_t cut = strlen(endings[i]);

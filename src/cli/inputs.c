@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tare.h"
 #include "trace/trace.h"
 
 #define JSON_MAX_BYTES ((size_t)1 << 30)

@@ -10,8 +10,6 @@
 #include <sys/resource.h>
 #include <ucontext.h>
 
-#include "tare.h"
-
 static int help_main(int argc, char **argv);
 static int version_main(int argc, char **argv);
 

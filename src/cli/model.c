@@ -7,17 +7,14 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "emit/emit.h"
 #include "keep.h"
 #include "model/model.h"
 #include "model_measure.h"
-#include "tare.h"
 #include "views.h"
 
 #define ME "tare model"

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "tare.h"
-
 /* ---- figures by their names ----------------------------------------------------------------------------------- */
 static double quantile(const tare__runner_times *times, size_t which)
 {

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include "tare.h"
-
 static const tare__cli_option help_option = {"help", 'h', NULL, "show this help and exit", -1};
 
 /* ---- similar names ------------------------------------------------------------------------------- */

@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tare.h"
-
 /* A descriptor that is already open is used unchanged; anything else must still be a pipe or a device once it is open,
  * and a pipe must not be owned by another user. */
 static int open_in_place(tare__cli_output *output, int descriptor, tare__error *error)

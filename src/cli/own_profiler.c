@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "recording.h"
-#include "tare.h"
 #include "trace/trace.h"
 
 /* Each file is read completely; a program that writes more than this is not expected to need them in the trace. */

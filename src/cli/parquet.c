@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "tare.h"
 
 /* The interpreter of the environment in which this command is installed, else the first one on PATH. */
 static bool find_python(char *out, size_t room)

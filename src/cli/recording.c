@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "tare.h"
 #include "views.h"
 
 #define INTERVAL_MAX_NS 60000000000u

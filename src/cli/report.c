@@ -5,13 +5,11 @@
 #include "cli.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "tare.h"
 #include "views.h"
 
 #define ME "tare report"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "recording.h"
-#include "tare.h"
 
 enum { RUN_LINES, RUN_SHAPES, RUN_STEPS, RUN_EVERY_EPOCHS };
 

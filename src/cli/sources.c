@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tare.h"
-
 #define FILE_BYTES_MAX ((off_t)1 << 20)
 #define LINE_BYTES_MAX 240u
 

@@ -13,7 +13,6 @@
 
 #include "cli.h"
 #include "sample/sample.h"
-#include "tare.h"
 
 #define ME "tare top"
 #define RATE_NS 10000000u
@@ -111,11 +110,9 @@ static function_row *row_of(top *state, const tare__python *python, uint32_t cod
         return NULL;
     int length = snprintf(key, sizeof key, "%s\n%s", about->name, about->file);
     uint32_t id = tare__intern_add(state->names, key, (size_t)length < sizeof key ? (size_t)length : sizeof key - 1);
-    size_t before = state->row_room;
     if (id == TARE__INTERN_NONE ||
-        !tare__array_fit(&state->rows, &state->row_room, (size_t)id + 1, sizeof *state->rows))
+        !tare__array_fit_zeroed(&state->rows, &state->row_room, (size_t)id + 1, sizeof *state->rows))
         return NULL;
-    memset(state->rows + before, 0, (state->row_room - before) * sizeof *state->rows);
     return &state->rows[id];
 }
 

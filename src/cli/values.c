@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "emit/emit.h"
-#include "tare.h"
 
 int tare__cli_take_text(const char *option, const char *argument, const char **into, tare__error *error)
 {

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "sources.h"
-#include "tare.h"
 
 #define TABLES_MAX      64u
 

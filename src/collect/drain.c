@@ -51,15 +51,8 @@ static bool holds_cells(uint32_t state)
 }
 
 /* By stream, in each the chunks of cells first. */
-static int by_stream(const void *a, const void *b)
-{
-    const found_chunk *x = a, *y = b;
-    if (x->stream != y->stream)
-        return x->stream < y->stream ? -1 : 1;
-    if (holds_cells(x->state) != holds_cells(y->state))
-        return holds_cells(x->state) ? -1 : 1;
-    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
+#define HOLDS_CELLS(chunk) holds_cells((chunk)->state)
+TARE__ORDER(by_stream, found_chunk, TARE__RISING(stream) TARE__FALLING_BY(HOLDS_CELLS) TARE__RISING(sequence))
 
 /* ---- one record -------------------------------------------------------------------------------------------- */
 

@@ -29,29 +29,15 @@ static bool find(const char *library, char out[TARE__PATH_BYTES])
     char folder[TARE__PATH_BYTES];
     if (tare__python_hook(folder) && there(folder, "../", library, out))
         return true;
-    ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
-    if (length <= 0)
-        return false;
-    folder[length] = '\0';
-    char *slash = strrchr(folder, '/');
-    if (!slash)
-        return false;
-    *slash = '\0';
-    return there(folder, "", library, out) || there(folder, "../lib/", library, out) ||
-           there(folder, "../lib64/", library, out);
-}
-
-static bool is_ours(const char *path, const char *library)
-{
-    const char *slash = strrchr(path, '/');
-    return strcmp(slash ? slash + 1 : path, library) == 0;
+    return tare__own_folder(folder) && (there(folder, "", library, out) || there(folder, "../lib/", library, out) ||
+                                        there(folder, "../lib64/", library, out));
 }
 
 static bool set(const char *variable, const char *library, tare__error *why)
 {
     char path[TARE__PATH_BYTES];
     const char *before = getenv(variable);
-    if (before && *before && !is_ours(before, library))
+    if (before && *before && strcmp(tare__base_name(before), library) != 0)
         tare__fail(why, TARE_E_BUSY, "%s is already set to %.200s; operators are reported there",
                    variable, before);
     else if (!find(library, path))

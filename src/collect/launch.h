@@ -31,6 +31,7 @@ int tare__launch(char *const *command, const char *folder, const tare__inherited
  * (TARE_PYTHON_HOOK names it, or is empty). Then: "PYTHONPATH=…" with it first, to be freed; NULL: already set, or
  * out of memory. */
 bool tare__python_hook(char out[TARE__PATH_BYTES]);
+bool tare__own_folder(char out[TARE__PATH_BYTES]); /* of this program, without the last slash */
 char *tare__python_path(const char *hook);
 
 /* The arguments of a running process from the kernel, NULL terminated; returns their number. */

@@ -44,17 +44,14 @@ static bool first_match(const char *folder, const char *pattern, char out[TARE__
     return any;
 }
 
-static bool own_folder(char out[TARE__PATH_BYTES])
+bool tare__own_folder(char out[TARE__PATH_BYTES])
 {
     ssize_t length = readlink("/proc/self/exe", out, TARE__PATH_BYTES - 1);
-    if (length <= 0)
-        return false;
-    out[length] = '\0';
+    out[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(out, '/');
-    if (!slash)
-        return false;
-    *slash = '\0';
-    return !strpbrk(out, "*?[\\"); /* contains characters that glob would interpret */
+    if (slash)
+        *slash = '\0';
+    return slash;
 }
 
 bool tare__python_hook(char out[TARE__PATH_BYTES])
@@ -63,7 +60,7 @@ bool tare__python_hook(char out[TARE__PATH_BYTES])
     if (told)
         return snprintf(out, TARE__PATH_BYTES, "%s", told) < TARE__PATH_BYTES && told[0] == '/' && holds_hook(out);
     char own[TARE__PATH_BYTES], found[TARE__PATH_BYTES];
-    if (!own_folder(own))
+    if (!tare__own_folder(own) || strpbrk(own, "*?[\\")) /* characters that glob would interpret */
         return false;
     bool any = false;
     for (size_t i = 0; i < TARE__COUNT_OF(places) && !any; i++)

@@ -2,7 +2,6 @@
  * One thread. A block at least every second, so that a kill loses no more.
  * Must not know what is measured, except for processes killed by the OOM killer. */
 #define _GNU_SOURCE
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,10 +32,9 @@ static void note_fresh(tare__sampling *sampling, uint32_t id)
 static void take_series(void *context, const tare__series *series)
 {
     tare__sampling *sampling = context;
-    size_t before = sampling->series_room;
-    if (series->id == 0 || !tare__array_fit(&sampling->series, &sampling->series_room, series->id, sizeof *series))
+    if (series->id == 0 ||
+        !tare__array_fit_zeroed(&sampling->series, &sampling->series_room, series->id, sizeof *series))
         return;
-    memset(sampling->series + before, 0, (sampling->series_room - before) * sizeof *series);
     tare__series kept = *series;
     kept.metric = keep_text(sampling, series->metric, series->metric_bytes);
     kept.label = keep_text(sampling, series->label, series->label_bytes);

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "launch.h"

@@ -413,10 +413,8 @@ tare__stream *tare__source_stream(tare__collector *collector, tare__source *sour
     uint32_t number = chunk->stream;
     if (number == 0 || number > (1u << 28))
         return NULL;
-    size_t before = source->stream_room;
-    if (!tare__array_fit(&source->streams, &source->stream_room, number, sizeof *source->streams))
+    if (!tare__array_fit_zeroed(&source->streams, &source->stream_room, number, sizeof *source->streams))
         return NULL;
-    memset(source->streams + before, 0, (source->stream_room - before) * sizeof *source->streams);
     tare__stream *stream = source->streams[number - 1];
     if (!stream) {
         stream = source->streams[number - 1] = calloc(1, sizeof *stream);

@@ -252,10 +252,9 @@ static void name_ended(tare__collector *collector, tare__process_entry *entry, c
 
 static tare__process_entry *entry_of(tare__collector *collector, size_t index, const tare__sampled_process *process)
 {
-    size_t before = collector->entry_of_room;
-    if (!tare__array_fit(&collector->entry_of, &collector->entry_of_room, index + 1, sizeof *collector->entry_of))
+    if (!tare__array_fit_zeroed(&collector->entry_of, &collector->entry_of_room, index + 1,
+                                sizeof *collector->entry_of))
         return NULL;
-    memset(collector->entry_of + before, 0, (collector->entry_of_room - before) * sizeof *collector->entry_of);
     uint32_t known = collector->entry_of[index];
     if (known && collector->processes[known - 1].pid == process->pid &&
         collector->processes[known - 1].start_time == process->start_time)

@@ -10,7 +10,6 @@
 
 #include "analyze/analyze.h"
 #include "flush.h"
-#include "tare.h"
 
 typedef struct csv {
     tare__text text;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "flush.h"
-#include "tare.h"
 
 static const tare__emitter *const emitters[] = {
     &tare__emit_text,

@@ -239,6 +239,12 @@ void tare__page_labelled_words(tare__page *page, const char *label, tare__text *
     tare__page_words(page, TARE__PAGE_PLAIN, TARE__PAGE_LABEL, words, TARE__PAGE_ENDLESS);
 }
 
+const char *tare__page_spark(double share)
+{
+    static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    return heights[share >= 1 ? 7 : share > 0 ? (int)(share * 8) : 0];
+}
+
 size_t tare__page_lines_of(const tare__text *text)
 {
     size_t lines = 0;

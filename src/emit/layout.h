@@ -75,5 +75,6 @@ void tare__page_words(tare__page *page, tare__page_style style, unsigned hang, t
 void tare__page_labelled(tare__page *page, tare__page_style style, const char *label, const char *sentence);
 void tare__page_labelled_words(tare__page *page, const char *label, tare__text *words);
 size_t tare__page_lines_of(const tare__text *text);
+const char *tare__page_spark(double share); /* a bar of that height, as high as a line */
 
 #endif

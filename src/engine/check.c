@@ -8,7 +8,6 @@
 
 #include "emit/emit.h"
 #include "engine.h"
-#include "tare.h"
 
 int tare_engine_figures(const char *json, size_t bytes, const char *name, tare_engine_write *write, void *context,
                         char error[TARE_ENGINE_ERROR])

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tare.h"
-
 /* ---- schema -------------------------------------------------------------------------------------- */
 static void release_schema(struct ArrowSchema *schema)
 {

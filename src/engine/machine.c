@@ -6,7 +6,6 @@
 #include "collect/collect.h"
 #include "engine.h"
 #include "format/format.h"
-#include "tare.h"
 
 typedef struct machine {
     char host[256], kernel[256], cpu_model[256], revision[256];

@@ -6,7 +6,6 @@
 #include "emit/emit.h"
 #include "engine.h"
 #include "model/model.h"
-#include "tare.h"
 
 /* Converts shapes and values of inputs, as the options of `tare model` give them, and analyzes the model. */
 static int analyze(const char *path, const tare_engine_model_options *options, tare__arena *arena,

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "collect/collect.h"
-#include "tare.h"
 
 #define RULES_MAX_BYTES (1u << 20)
 

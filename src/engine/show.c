@@ -7,7 +7,6 @@
 
 #include "emit/emit.h"
 #include "engine.h"
-#include "tare.h"
 
 static int unknown_format(const char *format, char error[TARE_ENGINE_ERROR])
 {

@@ -8,7 +8,6 @@
 
 #include "columns.h"
 #include "engine.h"
-#include "tare.h"
 
 int tare__engine_fail(int status, const char *sentence, char error[TARE_ENGINE_ERROR])
 {

@@ -103,7 +103,7 @@ typedef struct tare__open_span {
 typedef struct tare__span_stack {
     tare__open_span *spans;
     uint32_t depth;
-    uint32_t room;
+    size_t room;
 } tare__span_stack;
 int tare__span_stack_push(tare__span_stack *stack, uint32_t name, uint64_t begin); /* 0 or TARE_E_MEMORY */
 /* Number of spans that an end of `name` closes: 1 if it is the innermost, more if others were left open inside, 0 if
@@ -430,6 +430,7 @@ int tare__clock_read(const tare__block_header *header, const uint8_t *payload, s
                      uint32_t room, uint32_t *n);
 
 void tare__field_number(tare__text *fields, tare__field tag, uint64_t value);
+void tare__field_some(tare__text *fields, tare__field tag, uint64_t value); /* a number, unless it is 0 */
 void tare__field_bytes(tare__text *fields, tare__field tag, const void *data, size_t bytes);
 void tare__field_string(tare__text *fields, tare__field tag, const char *string);
 /* Wraps fields into a block of this kind. */

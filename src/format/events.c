@@ -10,17 +10,7 @@
 /* ---- stack ----------------------------------------------------------------------------------------- */
 static int reserve_stack(tare__span_stack *stack, uint32_t spans)
 {
-    if (spans <= stack->room)
-        return 0;
-    uint32_t room = stack->room ? stack->room : 16;
-    while (room < spans)
-        room = room > UINT32_MAX / 2 ? UINT32_MAX : room * 2;
-    tare__open_span *grown = realloc(stack->spans, (size_t)room * sizeof *grown);
-    if (!grown)
-        return TARE_E_MEMORY;
-    stack->spans = grown;
-    stack->room = room;
-    return 0;
+    return tare__array_fit(&stack->spans, &stack->room, spans, sizeof *stack->spans) ? 0 : TARE_E_MEMORY;
 }
 
 int tare__span_stack_push(tare__span_stack *stack, uint32_t name, uint64_t begin)

@@ -120,11 +120,7 @@ bool tare__samples_put(tare__samples *samples, uint32_t series, int64_t value)
 }
 
 /* ---- sealing --------------------------------------------------------------------------------------- */
-static int by_number(const void *a, const void *b)
-{
-    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return left < right ? -1 : left > right;
-}
+TARE__ORDER(by_number, uint32_t, TARE__RISING_VALUE)
 
 /* Samplers use the same order of series each time: they are usually sorted already. */
 static void sort_used(tare__samples *samples)

@@ -79,12 +79,8 @@ static bool keep_text(tare__stacks *stacks, const char **text, uint32_t bytes, u
     return true;
 }
 
-static bool is_function(const void *rows, uint32_t row, const void *key)
-{
-    const tare__stack_function *one = &((const tare__stack_function *)rows)[row], *other = key;
-    return one->name == other->name && one->file == other->file && one->kind == other->kind &&
-           one->first_line == other->first_line;
-}
+TARE__SAME(is_function, tare__stack_function,
+           TARE__EQUAL(name) && TARE__EQUAL(file) && TARE__EQUAL(kind) && TARE__EQUAL(first_line))
 
 uint32_t tare__stacks_function(tare__stacks *stacks, const tare__stack_function *function)
 {
@@ -111,12 +107,8 @@ uint32_t tare__stacks_function(tare__stacks *stacks, const tare__stack_function 
     return stacks->known.functions = n + 1;
 }
 
-static bool is_thread(const void *rows, uint32_t row, const void *key)
-{
-    const tare__stack_thread *one = &((const tare__stack_thread *)rows)[row], *other = key;
-    return one->tid == other->tid && one->pid == other->pid && one->start_time == other->start_time &&
-           one->name == other->name && one->main == other->main;
-}
+TARE__SAME(is_thread, tare__stack_thread,
+           TARE__EQUAL(tid) && TARE__EQUAL(pid) && TARE__EQUAL(start_time) && TARE__EQUAL(name) && TARE__EQUAL(main))
 
 uint32_t tare__stacks_thread(tare__stacks *stacks, const tare__stack_thread *thread)
 {
@@ -140,11 +132,7 @@ uint32_t tare__stacks_thread(tare__stacks *stacks, const tare__stack_thread *thr
     return stacks->known.threads = n + 1;
 }
 
-static bool is_stack(const void *rows, uint32_t row, const void *key)
-{
-    const tare__stack_row *one = &((const tare__stack_row *)rows)[row], *other = key;
-    return one->caller == other->caller && one->function == other->function && one->line == other->line;
-}
+TARE__SAME(is_stack, tare__stack_row, TARE__EQUAL(caller) && TARE__EQUAL(function) && TARE__EQUAL(line))
 
 static uint32_t add_stack(tare__stacks *stacks, const tare__stack_row *row, uint32_t hash)
 {

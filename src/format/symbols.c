@@ -1,7 +1,6 @@
 /* symbols: encodes and decodes the functions at offsets of objects as columns.
  * Owned by the calling thread.
  * Must not know how symbols are found. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "stacks.h"

@@ -347,11 +347,7 @@ static bool can_be_replaced(uint16_t kind)
     return kind == TARE__BLOCK_PROCESS || kind == TARE__BLOCK_STREAM || kind == TARE__BLOCK_AGGREGATES;
 }
 
-static bool is_of(const void *entries, uint32_t at, const void *wanted)
-{
-    const tare__block_entry *entry = &((const tare__block_entry *)entries)[at], *key = wanted;
-    return entry->kind == key->kind && entry->key == key->key;
-}
+TARE__SAME(is_of, tare__block_entry, TARE__EQUAL(kind) && TARE__EQUAL(key))
 
 /* Marks blocks that a later one of the same kind and key replaces: from the end, by those already seen. If memory
  * for that is unavailable, fewer are marked, and the file is only longer. */

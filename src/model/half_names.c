@@ -4,7 +4,6 @@
 #include "half.h"
 
 #include "rules.h"
-#include "tare.h"
 
 enum { ANY, INPUT };
 

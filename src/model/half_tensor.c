@@ -4,8 +4,6 @@
 #define _GNU_SOURCE
 #include "half.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

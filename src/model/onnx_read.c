@@ -2,7 +2,6 @@
  * Owned by the calling thread.
  * Must not know what operators do. */
 #include <errno.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

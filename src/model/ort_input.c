@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "ort.h"
 
-#include <math.h>
 #include <string.h>
 #include <strings.h>
 

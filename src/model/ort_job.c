@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tare.h"
-
 #define WARM_SECONDS  10.0
 #define WARM_FIRST    10u /* runs before the first check for stability */
 #define PATIENCE      10.0 /* multiple of the given seconds */

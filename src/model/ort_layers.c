@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tare.h"
-
 /* ---- one layer ------------------------------------------------------------------------------------------------ */
 static double median_of(const double *values, size_t n)
 {

@@ -5,7 +5,6 @@
 #include "half.h"
 #include "ort_inner.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

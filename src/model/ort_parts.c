@@ -5,7 +5,6 @@
 
 #include "model.h"
 #include "ort_profile.h"
-#include "tare.h"
 
 int tare__runner_generate(const tare__model_report *report, size_t input, uint64_t seed, tare__arena *arena,
                           tare__runner_tensor *tensor, tare__error *error)

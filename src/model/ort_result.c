@@ -5,7 +5,6 @@
 #include "ort_inner.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tare.h"

@@ -2,10 +2,8 @@
  * Owned by the calling thread.
  * Must not know what other operators do. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "rules.h"
-#include "tare.h"
 
 #define TRIPS_MAX 1000000000 /* a larger number means "until the condition is false" */
 

@@ -3,7 +3,6 @@
  * Must not know who uses the figures. */
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "record.h"

@@ -1,8 +1,6 @@
 /* others: marks, counters, numbers, steps, epochs, complete spans, facts, tracks, thread names.
  * Runs in the recording thread or a handler on top of it.
  * Must not know how they are shown. */
-#include <errno.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "record.h"

@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "machine.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* An invalid name (binary data) would not be found again. */

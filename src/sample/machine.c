@@ -5,41 +5,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-/* ---- parts ------------------------------------------------------------------------------------------- */
-
-void tare__parts_open(tare__sample_set *set, tare__parts *parts, const tare__sampler *const *table, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        parts->state[i] = calloc(1, table[i]->state_bytes);
-        if (parts->state[i])
-            table[i]->open(set, parts->state[i]);
-    }
-}
-
-void tare__parts_tick(tare__sample_set *set, tare__parts *parts, const tare__sampler *const *table, size_t n,
-                      uint64_t now_ns)
-{
-    uint64_t before = tare__sample_cost_clock(set);
-    for (size_t i = 0; i < n; i++) {
-        if (!parts->state[i] || now_ns < parts->due_ns[i])
-            continue;
-        table[i]->tick(set, parts->state[i], now_ns);
-        uint64_t after = tare__sample_cost_clock(set);
-        parts->due_ns[i] = now_ns + (after - before) * TARE__PART_SHARE;
-        before = after;
-    }
-}
-
-void tare__parts_close(tare__parts *parts, const tare__sampler *const *table, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (parts->state[i])
-            table[i]->close(parts->state[i]);
-        free(parts->state[i]);
-    }
-}
 
 uint32_t tare__machine_series(tare__sample_set *set, tare__metric metric)
 {

@@ -1,25 +1,12 @@
-/* machine: shared by the samplers of machine, container and sensors: groups of parts, increasing series,
- * files of one number. The set's thread owns it all.
+/* machine: shared by the samplers of machine, container and sensors: parts, increasing series, files of one number.
+ * The set's thread owns it all.
  * Must not know the internals of the set. */
 #ifndef TARE_SAMPLE_MACHINE_H
 #define TARE_SAMPLE_MACHINE_H
 
 #include "sample.h"
 
-/* ---- parts: samplers within a sampler -----------------------------------------------------------------------
- * An expensive part (/proc/stat of 256 CPUs, a sensor on a slow bus) must not delay the others: each is
- * read only as often as it takes at most this share of the time. */
-#define TARE__PART_SHARE 500 /* one in this many */
-#define TARE__PARTS_MAX 8
-typedef struct tare__parts {
-    void *state[TARE__PARTS_MAX]; /* NULL: out of memory */
-    uint64_t due_ns[TARE__PARTS_MAX];
-} tare__parts;
-void tare__parts_open(tare__sample_set *set, tare__parts *parts, const tare__sampler *const *table, size_t n);
-void tare__parts_tick(tare__sample_set *set, tare__parts *parts, const tare__sampler *const *table, size_t n,
-                      uint64_t now_ns);
-void tare__parts_close(tare__parts *parts, const tare__sampler *const *table, size_t n);
-
+/* ---- parts: samplers within a sampler (parts.c) ------------------------------------------------------------- */
 extern const tare__sampler tare__part_cpu, tare__part_memory, tare__part_disk, tare__part_network,
     tare__part_pressure;/* of system */
 extern const tare__sampler tare__part_sensor, tare__part_rapl, tare__part_clock; /* of power */

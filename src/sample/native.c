@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "elf_image.h"
-#include "tare.h"
 
 #define STACK_BYTES 32768u
 #define EXACT_MAX (TARE__STACKS_MAX / 4) /* stacks; then offsets of innermost frames are rounded: there is one for each
@@ -188,10 +187,8 @@ static void classify(const tare__native_process *process, const tare__python *py
 
 static object *object_of(tare__native *native, uint32_t number)
 {
-    size_t before = native->object_room;
-    if (!tare__array_fit(&native->objects, &native->object_room, (size_t)number + 1, sizeof *native->objects))
+    if (!tare__array_fit_zeroed(&native->objects, &native->object_room, (size_t)number + 1, sizeof *native->objects))
         return NULL;
-    memset(native->objects + before, 0, (native->object_room - before) * sizeof *native->objects);
     return &native->objects[number];
 }
 

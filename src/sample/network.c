@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "machine.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define TEXT_BYTES (128 * 1024)

@@ -5,7 +5,6 @@
 #include "machine.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #define FOLDER TARE__POWER_ENERGY
 #define ZONES_MAX 32

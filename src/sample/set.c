@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "sample.h"
 
@@ -59,12 +58,9 @@ static uint32_t hash_of(const series_entry *entry)
     return (uint32_t)(label_identifies((tare__subject_kind)entry->subject) ? tare__hash_mix(hash, entry->label) : hash);
 }
 
-static bool is_same(const void *rows, uint32_t row, const void *key)
-{
-    const series_entry *a = &((const series_entry *)rows)[row], *b = key;
-    return a->metric == b->metric && a->subject == b->subject && a->key == b->key && a->owner == b->owner &&
-           (a->label == b->label || !label_identifies((tare__subject_kind)a->subject));
-}
+TARE__SAME(is_same, series_entry,
+           TARE__EQUAL(metric) && TARE__EQUAL(subject) && TARE__EQUAL(key) && TARE__EQUAL(owner) &&
+               (TARE__EQUAL(label) || !label_identifies((tare__subject_kind)a->subject)))
 
 static const char *text_of(const tare__sample_set *set, uint32_t text, uint32_t *bytes)
 {
@@ -151,9 +147,7 @@ void tare__sample_absent(tare__sample_set *set, uint32_t series, const char *rea
 
 static uint64_t thread_cpu_ns(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    return tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t tare__sample_cost_clock(const tare__sample_set *set)

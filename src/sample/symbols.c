@@ -143,12 +143,7 @@ typedef struct wanted {
     size_t i;
 } wanted;
 
-static int by_offset(const void *a, const void *b)
-{
-    const wanted *left = a, *right = b;
-    return left->offset != right->offset ? (left->offset > right->offset) - (left->offset < right->offset)
-                                         : (left->i > right->i) - (left->i < right->i);
-}
+TARE__ORDER(by_offset, wanted, TARE__RISING(offset) TARE__RISING(i))
 
 typedef struct work {
     tare__symbols *symbols;

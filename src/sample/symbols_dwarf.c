@@ -66,12 +66,7 @@ static bool add_ranges(const tare__dw_api *api, tare__dw_ranges *ranges, tare__d
     return true;
 }
 
-static int by_start(const void *a, const void *b)
-{
-    const tare__dw_range *left = a, *right = b;
-    return left->start != right->start ? (left->start > right->start) - (left->start < right->start)
-                                       : (left->end < right->end) - (left->end > right->end);
-}
+TARE__ORDER(by_start, tare__dw_range, TARE__RISING(start) TARE__FALLING(end))
 
 static void sort_ranges(tare__dw_ranges *ranges)
 {

@@ -81,10 +81,7 @@ static uint32_t hash_of(pid_t pid)
     return (uint32_t)tare__hash_mix(0, (uint32_t)pid);
 }
 
-static bool has_pid(const void *processes, uint32_t at, const void *pid)
-{
-    return ((const tare__watched *)processes)[at].pid == *(const pid_t *)pid;
-}
+TARE__KEYED(has_pid, tare__watched, pid_t, a->pid == *b)
 
 tare__watched *tare__watch_find(tare__watch *watch, pid_t pid)
 {
@@ -308,11 +305,7 @@ static void meet_own_children(tare__sample_set *set, tare__watch *watch)
     }
 }
 
-static int by_pid(const void *a, const void *b)
-{
-    pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
-    return (x > y) - (x < y);
-}
+TARE__ORDER(by_pid, pid_t, TARE__RISING_VALUE)
 
 /* A descendant of a known process; or in this session without a parent, and not older than the target. */
 static bool belongs(tare__watch *watch, const tare__proc_stat *stat)

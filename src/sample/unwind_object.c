@@ -106,12 +106,7 @@ static bool use_search(tare__unwind_table *table, const tare__elf *elf, uint64_t
     return false;
 }
 
-static int by_start(const void *a, const void *b)
-{
-    const tare__unwind_entry *left = a, *right = b;
-    return left->start != right->start ? (left->start > right->start) - (left->start < right->start)
-                                       : (left->fde > right->fde) - (left->fde < right->fde);
-}
+TARE__ORDER(by_start, tare__unwind_entry, TARE__RISING(start) TARE__RISING(fde))
 
 /* All FDEs in `frames`, one after another. */
 static bool make_entries(tare__unwind_table *table)
@@ -188,10 +183,7 @@ void tare__unwind_table_close(tare__unwind_table *table)
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------- */
-static bool is_fde(const void *rows, uint32_t row, const void *key)
-{
-    return ((const tare__unwind_function *)rows)[row].fde == *(const uint64_t *)key;
-}
+TARE__KEYED(is_fde, tare__unwind_function, uint64_t, a->fde == *b)
 
 const tare__unwind_function *tare__unwind_table_compile(tare__unwind *unwind, tare__unwind_table *table, size_t entry)
 {
@@ -370,12 +362,8 @@ static uint32_t add_file(tare__unwind *unwind, const tare__elf *elf, const char 
     return (uint32_t)++unwind->n_files;
 }
 
-static bool is_file(const void *rows, uint32_t row, const void *key)
-{
-    const tare__unwind_alias *known = &((const tare__unwind_alias *)rows)[row], *wanted = key;
-    return known->device == wanted->device && known->inode == wanted->inode && known->bytes == wanted->bytes &&
-           known->changed_s == wanted->changed_s && known->changed_ns == wanted->changed_ns;
-}
+TARE__SAME(is_file, tare__unwind_alias, TARE__EQUAL(device) && TARE__EQUAL(inode) && TARE__EQUAL(bytes) &&
+                                            TARE__EQUAL(changed_s) && TARE__EQUAL(changed_ns))
 
 static uint32_t object_by_id(tare__unwind *unwind, const tare__elf *elf, const char *path)
 {

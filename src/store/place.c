@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "inner.h"
-#include "tare.h"
 
 #define FILE_NAME "history.db"
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "inner.h"
-#include "tare.h"
 
 #define VALUES_MAX   24
 #define COLUMNS_MAX  24

@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "inner.h"
-#include "tare.h"
 
 /* Runs are counted in the order in which they are listed. The last one that is kept is run `keep`; later ones are
  * removed. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "inner.h"
-#include "tare.h"
 
 #define VALUES_MAX 24
 #define TAGS_MAX   8

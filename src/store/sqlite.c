@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "inner.h"
-#include "tare.h"
 
 #define APPLICATION_ID 0x74617265 /* "tare" */
 /* The log is checkpointed beyond this size: that waits for the disk, so not at every run; and a log this short is

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "inner.h"
-#include "tare.h"
 
 #define TEXT_BYTES_MAX 2000u /* PostgreSQL does not index more than 2,700 */
 

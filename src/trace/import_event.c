@@ -1,8 +1,6 @@
 /* import_event: reads one event of a foreign trace from its JSON and converts it to records by its phase and category.
  * One thread.
  * Must not know how records are kept and written. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "import_event.h"

@@ -2,17 +2,11 @@
  * One thread.
  * Must not know JSON, nor how records are written. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "import_event.h"
 
 #define OPEN_MAX 4096u /* begins of a thread that have no end yet */
-
-static int no_memory(tare__importer *importer)
-{
-    return tare__fail(importer->error, TARE_E_MEMORY, "out of memory");
-}
 
 static int add_record(tare__importer *importer, const tare__import_record *record)
 {
@@ -30,7 +24,7 @@ static int add_named(tare__importer *importer, tare__import_record *record, uint
                      size_t length)
 {
     record->name = tare__import_name(importer, kind, text, length);
-    return record->name ? add_record(importer, record) : no_memory(importer);
+    return record->name ? add_record(importer, record) : tare__no_memory(importer->error);
 }
 
 static bool starts_with(const event *event, const char *start)
@@ -235,7 +229,7 @@ static int take_begin(tare__importer *importer, const event *event)
     uint32_t name = tare__import_name(importer, TARE_KIND_SPAN, event->name, event->name_bytes);
     if (!name ||
         !tare__array_fit(&thread->open, &thread->open_room, thread->open_count + 1, sizeof *thread->open))
-        return no_memory(importer);
+        return tare__no_memory(importer->error);
     thread->open[thread->open_count++] = (tare__open_begin){.start = event->time, .name = name};
     return 0;
 }
@@ -284,7 +278,7 @@ static int take_request_begin(tare__importer *importer, const event *event)
     uint32_t place = tare__import_track(importer, event->pid, TARE_TRACK_REQUEST, label);
     uint32_t name = tare__import_name(importer, TARE_KIND_SPAN, event->name, event->name_bytes);
     if (!name)
-        return no_memory(importer);
+        return tare__no_memory(importer->error);
     if (place == TARE__NO_PLACE) {
         importer->report->crowded++;
         return 0;
@@ -445,7 +439,7 @@ int tare__import_take(tare__importer *importer, const event *event)
         return 0;
     }
     int status = phase->take(importer, event);
-    return status == 0 && importer->no_memory ? no_memory(importer) : status;
+    return status == 0 && importer->no_memory ? tare__no_memory(importer->error) : status;
 }
 
 int tare__import_leftovers(tare__importer *importer)

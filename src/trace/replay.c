@@ -163,13 +163,8 @@ static int load_stack(tare__replay *replay, size_t events)
     tare__replay_stream *stream = replay->stream;
     size_t listed = replay->decoder.open.depth, each = replay->span_bytes;
     size_t room = (stream->depth > listed ? stream->depth : listed) + events + 2;
-    if (room > replay->spans_room) {
-        char *grown = realloc(replay->spans, room * each);
-        if (!grown)
-            return TARE_E_MEMORY;
-        replay->spans = grown;
-        replay->spans_room = room;
-    }
+    if (!tare__array_fit(&replay->spans, &replay->spans_room, room, each))
+        return TARE_E_MEMORY;
     memset(replay->spans, 0, each);
     if (stream->depth)
         memcpy(replay->spans + each, stream->saved, stream->depth * each);

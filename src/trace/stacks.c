@@ -96,12 +96,7 @@ int tare__trace_take_stacks(tare__trace *trace, const tare__trace_block *block)
 }
 
 /* ---- symbols ----------------------------------------------------------------------------------------------- */
-static bool is_symbol(const void *rows, uint32_t row, const void *key)
-{
-    const tare__trace_symbol *one = (const tare__trace_symbol *)rows + row;
-    const tare__stack_symbol *other = key;
-    return one->offset == other->offset && one->object == other->object;
-}
+TARE__KEYED(is_symbol, tare__trace_symbol, tare__stack_symbol, TARE__EQUAL(offset) && TARE__EQUAL(object))
 
 static uint32_t symbol_hash(uint32_t object, uint64_t offset)
 {

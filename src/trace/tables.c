@@ -21,40 +21,13 @@ void *tare__trace_find_row(const tare__trace_table *table, uint64_t number)
     return table->rows + (table->row_of[number] - 1) * table->row_bytes;
 }
 
-static bool make_numbers(tare__trace_table *table, uint64_t number)
-{
-    if (number < table->numbers)
-        return true;
-    size_t numbers = table->numbers ? table->numbers : 64;
-    while (numbers <= number)
-        numbers *= 2;
-    uint32_t *row_of = realloc(table->row_of, numbers * sizeof *row_of);
-    if (!row_of)
-        return false;
-    memset(row_of + table->numbers, 0, (numbers - table->numbers) * sizeof *row_of);
-    table->row_of = row_of;
-    table->numbers = numbers;
-    return true;
-}
-
-static bool make_room(tare__trace_table *table)
-{
-    if (table->n < table->room)
-        return true;
-    size_t room = table->room ? table->room * 2 : 32;
-    char *rows = realloc(table->rows, room * table->row_bytes);
-    if (!rows)
-        return false;
-    table->rows = rows;
-    table->room = room;
-    return true;
-}
-
 void *tare__trace_make_row(tare__trace_table *table, uint64_t number, bool *refused)
 {
     void *row = tare__trace_find_row(table, number);
     *refused = !row && (number == 0 || number > TARE__TRACE_IDS_MAX || table->n >= table->limit);
-    if (row || *refused || !make_numbers(table, number) || !make_room(table))
+    if (row || *refused ||
+        !tare__array_fit_zeroed(&table->row_of, &table->numbers, (size_t)number + 1, sizeof *table->row_of) ||
+        !tare__array_fit(&table->rows, &table->room, table->n + 1, table->row_bytes))
         return row;
     row = table->rows + table->n * table->row_bytes;
     memset(row, 0, table->row_bytes);

@@ -1,4 +1,4 @@
-/* Tests of the power sampler (src/sample/power.c and its parts) on made-up sysfs. One thread.
+/* Tests of the power sampler (src/sample/parts.c and its parts) on made-up sysfs. One thread.
  * Must not know the set. */
 #define _GNU_SOURCE
 #include <setjmp.h>

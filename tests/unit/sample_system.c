@@ -1,4 +1,4 @@
-/* Tests of the system sampler (src/sample/system.c and its parts) on made-up /proc and /sys. One thread.
+/* Tests of the system sampler (src/sample/parts.c and its parts) on made-up /proc and /sys. One thread.
  * Must not know the set. */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -25,9 +25,8 @@ static bool is_main(const tare__figure *figure)
 {
     static const char *const whole[] = {"run.elapsed", "run.cpu", "run.peak_rss", "run.peak_gpu_memory"};
     static const char *const families[] = {"step", "epoch", "request", "model"};
-    for (size_t i = 0; i < TARE__COUNT_OF(whole); i++)
-        if (strcmp(figure->name, whole[i]) == 0)
-            return true;
+    if (TARE__IS_ONE_OF(figure->name, whole))
+        return true;
     for (size_t i = 0; i < TARE__COUNT_OF(families); i++) {
         size_t length = strlen(families[i]);
         if (strncmp(figure->name, families[i], length) == 0 && strchr(".:[", figure->name[length]))
@@ -226,17 +225,9 @@ static void add_missing(work *work)
 }
 
 /* ---- entry points ------------------------------------------------------------------------------------------- */
-static int by_outcome(const void *left, const void *right)
-{
-    const tare__check_row *a = left, *b = right;
-    if (a->outcome != b->outcome)
-        return (int)a->outcome - (int)b->outcome;
-    if (a->gated != b->gated)
-        return (int)b->gated - (int)a->gated;
-    double x = isnan(a->decision.change) ? -1 : fabs(a->decision.change);
-    double y = isnan(b->decision.change) ? -1 : fabs(b->decision.change);
-    return x != y ? (x < y) - (x > y) : strcmp(a->name, b->name);
-}
+#define SIZE_OF_CHANGE(row) (isnan((row)->decision.change) ? -1 : fabs((row)->decision.change))
+TARE__ORDER(by_outcome, tare__check_row, TARE__RISING(outcome) TARE__FALLING(gated) TARE__FALLING_BY(SIZE_OF_CHANGE)
+            TARE__BY_TEXT(name))
 
 /* A figure with a value on one side only is not compared, so it cannot count as passed. */
 static bool could_fail(const tare__check_row *row)

@@ -145,14 +145,8 @@ static int by_section(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-static int by_total(const void *a, const void *b)
-{
-    const tare__figure *left = *(const tare__figure *const *)a, *right = *(const tare__figure *const *)b;
-    double of_left = size_of(left->total), of_right = size_of(right->total);
-    if (of_left != of_right)
-        return of_left < of_right ? 1 : -1;
-    return strcmp(left->name, right->name);
-}
+#define SIZE_OF_TOTAL(row) size_of((row)->total)
+TARE__ORDER_OF_POINTERS(by_total, tare__figure, TARE__FALLING_BY(SIZE_OF_TOTAL) TARE__BY_TEXT(name))
 
 /* ---- entry point ------------------------------------------------------------------------------ */
 static int match(tare__comparison *made, const tare__compare_options *options)

@@ -1,8 +1,6 @@
 /* figures_run: the figures of an analysed run.
  * Owned by the calling thread.
  * Must not know how anything was measured, nor how figures are shown. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/analyze.h"

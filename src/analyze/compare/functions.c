@@ -10,14 +10,9 @@
 
 #define LEAST 0.0025 /* a smaller change is not listed: a sample more or less */
 
-static int by_change(const void *a, const void *b)
-{
-    const tare__compared_function *x = a, *y = b;
-    if (fabs(x->change) != fabs(y->change))
-        return fabs(x->change) > fabs(y->change) ? -1 : 1;
-    int order = strcmp(x->function, y->function);
-    return order ? order : strcmp(x->file, y->file);
-}
+#define SIZE_OF_CHANGE(row) fabs((row)->change)
+TARE__ORDER(by_change, tare__compared_function, TARE__FALLING_BY(SIZE_OF_CHANGE) TARE__BY_TEXT(function)
+            TARE__BY_TEXT(file))
 
 /* The same function in the same file, wherever that is installed. False: out of memory. */
 static bool add(tare__compared_function *rows, size_t *n, tare__intern *names, const tare__analysis *of, bool head)

@@ -3,7 +3,6 @@
  * Must not know the rules. */
 #include "hot.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -130,11 +130,7 @@ static bool takes_part(const tare__process_row *row)
     return row->has_rank && (double)row->steps >= limit(LIMIT_FEWEST_STEPS);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double *left = a, *right = b;
-    return (*left > *right) - (*left < *right);
-}
+TARE__ORDER(by_value, double, TARE__RISING_VALUE)
 
 double tare__least_backward_ns(const tare__analysis *of)
 {

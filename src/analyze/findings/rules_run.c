@@ -3,7 +3,6 @@
  * Must not know how any of it was detected. */
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 
 #include "rules.h"
 

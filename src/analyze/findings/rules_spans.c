@@ -51,8 +51,7 @@ static const struct {
 static void plain_name(const char *name, char out[64])
 {
     size_t n = 0;
-    const char *slash = strrchr(name, '/');
-    for (const char *at = slash && slash[1] ? slash + 1 : name; *at && n < 63; at++)
+    for (const char *at = tare__last_part(name); *at && n < 63; at++)
         if (isalnum((unsigned char)*at))
             out[n++] = (char)tolower((unsigned char)*at);
     out[n] = '\0';

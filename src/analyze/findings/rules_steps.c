@@ -3,7 +3,6 @@
  * Must not know what a step does. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "rules.h"

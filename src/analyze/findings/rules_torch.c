@@ -391,10 +391,9 @@ void tare__rule_checkpoints(findings *out, const tare__analysis *of)
     double share = tare__gain_of_ranks(of, gain_of_named, TARE__CHECKPOINT, &(const tare__analysis *){NULL});
     if (!most || !(share > limit(LIMIT_CHECKPOINTS)))
         return;
-    const char *slash = most->file ? strrchr(most->file, '/') : NULL;
     tare__finding_add(out, TARE__WARNING);
     tare__say_title(out, "Checkpoints take %s of steady state, at %s:%u", percent(share).text,
-                    slash ? slash + 1 : most->file ? most->file : "?", (unsigned)most->line);
+                    most->file ? tare__base_name(most->file) : "?", (unsigned)most->line);
     tare__say_evidence(out, "torch.save took %s in %s of %s; %s of it at %s:%u.", tare__show_time(all).text,
                        tare__show_counted(calls, "call", NULL).text, tare__show_time(of->run.elapsed_ns).text,
                        tare__show_time(saves.most_ns).text, most->file ? most->file : "?", (unsigned)most->line);

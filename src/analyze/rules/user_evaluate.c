@@ -2,7 +2,6 @@
  * Owned by the thread that analyzes.
  * Must not know how rules are written. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "analyze/findings/rules.h"

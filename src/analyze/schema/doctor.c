@@ -3,7 +3,6 @@
  * Must not know output formats. */
 #include "define.h"
 #include "sample/sample.h"
-#include "tare.h"
 
 static const char *const states[] = {
     [TARE__SAMPLE_WORKS] = "works", [TARE__SAMPLE_PARTLY] = "partly", [TARE__SAMPLE_FAILS] = "fails"};

@@ -7,31 +7,12 @@
 
 #include "analyze/inner.h"
 
-static int compare_texts(const char *left, const char *right)
-{
-    return strcmp(left ? left : "", right ? right : "");
-}
+#define BY_IDENTITY TARE__RISING(process) TARE__RISING(line) TARE__BY_TEXT(key) TARE__BY_TEXT_IF_ANY(file) \
+    TARE__BY_TEXT_IF_ANY(text)
 
-static int by_identity(const void *a, const void *b)
-{
-    const tare__fact_row *left = a, *right = b;
-    if (left->process != right->process)
-        return left->process < right->process ? -1 : 1;
-    if (left->line != right->line)
-        return left->line < right->line ? -1 : 1;
-    int order = strcmp(left->key, right->key);
-    if (!order)
-        order = compare_texts(left->file, right->file);
-    return order ? order : compare_texts(left->text, right->text);
-}
+TARE__ORDER(by_identity, tare__fact_row, BY_IDENTITY)
 
-static int by_first_time(const void *a, const void *b)
-{
-    const tare__fact_row *left = a, *right = b;
-    if (left->first_at_ns != right->first_at_ns)
-        return left->first_at_ns < right->first_at_ns ? -1 : 1;
-    return by_identity(a, b);
-}
+TARE__ORDER(by_first_time, tare__fact_row, TARE__RISING(first_at_ns) BY_IDENTITY)
 
 /* Merges the same fact recorded by another thread of the process. */
 static void merge(tare__fact_row *row, const tare__fact_row *other)

@@ -95,11 +95,7 @@ int tare__analyze_draw(work *work, stream *stream, uint32_t depth, uint32_t name
 }
 
 /* ---- complete spans ------------------------------------------------------------------------------ */
-static bool is_lane(const void *lanes, uint32_t at, const void *wanted)
-{
-    const lane *lane = &((const struct lane *)lanes)[at], *key = wanted;
-    return lane->process == key->process && lane->track == key->track && lane->stream == key->stream;
-}
+TARE__SAME(is_lane, lane, TARE__EQUAL(process) && TARE__EQUAL(track) && TARE__EQUAL(stream))
 
 static int lane_of_track(timeline *timeline, const lane *key, uint32_t *at)
 {

@@ -326,23 +326,9 @@ static int fill_row(tare__arena *arena, const tare__trace_series *series, metric
     return status || (metric->points && !row->points) ? TARE_E_MEMORY : 0;
 }
 
-static int by_number(uint64_t a, uint64_t b)
-{
-    return a < b ? -1 : a > b;
-}
-
-static int by_subject(const void *a, const void *b)
-{
-    const tare__trace_series *left = *(const tare__trace_series *const *)a;
-    const tare__trace_series *right = *(const tare__trace_series *const *)b;
-    int order = by_number(left->subject, right->subject);
-    order = order ? order : by_number(left->owner, right->owner);
-    order = order ? order : by_number(left->key, right->key);
-    /* Disks, networks and sensors have no keys. */
-    order = order || left->label == right->label ? order : strcmp(left->label, right->label);
-    order = order || left->metric == right->metric ? order : strcmp(left->metric, right->metric);
-    return order ? order : by_number(left->id, right->id);
-}
+/* Disks, networks and sensors have no keys. */
+TARE__ORDER_OF_POINTERS(by_subject, tare__trace_series, TARE__RISING(subject) TARE__RISING(owner) TARE__RISING(key)
+                        TARE__BY_TEXT(label) TARE__BY_TEXT(metric) TARE__RISING(id))
 
 int tare__analyze_metrics_table(work *work, tare__analysis *analysis)
 {

@@ -71,22 +71,10 @@ static node *take_from_batch(nodes *all)
     return all->batch++;
 }
 
-static bool list_room(nodes *all)
-{
-    if (all->n < all->all_room)
-        return true;
-    uint32_t room = all->all_room ? all->all_room * 2 : 1024;
-    node **list = realloc(all->all, room * sizeof(node *));
-    if (!list)
-        return false;
-    all->all = list;
-    all->all_room = room;
-    return true;
-}
-
 static node *make_node(nodes *all)
 {
-    node *made = list_room(all) ? take_from_batch(all) : NULL;
+    node *made = tare__array_fit(&all->all, &all->all_room, (size_t)all->n + 1, sizeof(node *)) ? take_from_batch(all)
+                                                                                               : NULL;
     if (!made)
         return NULL;
     made->min = UINT64_MAX;

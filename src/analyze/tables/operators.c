@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tare.h"
-
 /* The index of a key, created and zeroed if missing; UINT32_MAX: out of memory. */
 static uint32_t index_at(keyed *table, size_t row_bytes, uint32_t a, uint32_t b, uint32_t c, bool *fresh)
 {

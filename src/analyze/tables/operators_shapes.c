@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tare.h"
-
 #define SHAPES_SHOWN 4u
 
 /* Prefixes of the spans of that step: their subject follows. */

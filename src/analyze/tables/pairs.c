@@ -49,10 +49,7 @@ static bool is_aside(const canon *name)
     static const char *const phases[] = {"optimizer", "data", "copy"};
     if (name->kind == TARE_KIND_OPERATOR)
         return strncmp(name->text, "Optimizer.", 10) == 0;
-    for (size_t i = 0; i < TARE__COUNT_OF(phases) && name->kind == TARE_KIND_PHASE; i++)
-        if (strcmp(name->text, phases[i]) == 0)
-            return true;
-    return false;
+    return name->kind == TARE_KIND_PHASE && TARE__IS_ONE_OF(name->text, phases);
 }
 
 static int load_keys(canons *names, tare__intern *keys)
@@ -171,16 +168,9 @@ static bool only_one_fits(const work *work, const call *forward, uint32_t late, 
     return true;
 }
 
-static int by_key_and_time(const void *a, const void *b)
-{
-    const call *left = a, *right = b;
-    uint32_t of_left = left->key & ~KEY_BACKWARD, of_right = right->key & ~KEY_BACKWARD;
-    if (of_left != of_right)
-        return of_left < of_right ? -1 : 1;
-    if (left->key != right->key)
-        return left->key < right->key ? -1 : 1; /* forward calls first */
-    return left->begin < right->begin ? -1 : left->begin > right->begin;
-}
+#define KEY_OF_PAIR(row) ((row)->key & ~KEY_BACKWARD)
+TARE__ORDER(by_key_and_time, call, TARE__RISING_BY(KEY_OF_PAIR) TARE__RISING(key) /* forward calls first */
+            TARE__RISING(begin))
 
 static uint32_t name_of(const work *work, const call *call)
 {

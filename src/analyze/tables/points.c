@@ -1,7 +1,6 @@
 /* points: values over time as a bounded list of intervals, merged in pairs when there are too many.
  * Owned by the thread that analyzes.
  * Must not know what the values represent. */
-#include <stdlib.h>
 
 #include "analyze/inner.h"
 

@@ -148,11 +148,7 @@ void tare__used_add(tare__used *to, const tare__metric_row *metric)
     }
 }
 
-static int compare_pids(const void *a, const void *b)
-{
-    const tare__process_row *left = *(tare__process_row *const *)a, *right = *(tare__process_row *const *)b;
-    return (left->pid > right->pid) - (left->pid < right->pid);
-}
+TARE__ORDER_OF_POINTERS(compare_pids, tare__process_row, TARE__RISING(pid))
 
 int tare__analyze_process_usage(work *work, tare__analysis *analysis)
 {
@@ -323,14 +319,8 @@ static int make_marks(const work *work, tare__analysis *analysis)
     return 0;
 }
 
-static int by_aggregate_total(const void *a, const void *b)
-{
-    const tare__aggregate_row *left = a, *right = b;
-    double left_total = left->timed ? left->total_ns : -1, right_total = right->timed ? right->total_ns : -1;
-    if (left_total != right_total)
-        return left_total < right_total ? 1 : -1;
-    return strcmp(left->name, right->name);
-}
+#define TOTAL_IF_TIMED(row) ((row)->timed ? (row)->total_ns : -1)
+TARE__ORDER(by_aggregate_total, tare__aggregate_row, TARE__FALLING_BY(TOTAL_IF_TIMED) TARE__BY_TEXT(name))
 
 static void fill_aggregate(const work *work, tare__arena *arena, const cell *from, tare__aggregate_row *row)
 {

@@ -95,13 +95,8 @@ static int sort_children(sorter *sorter, node *parent)
         n++;
     if (n < 2)
         return 0;
-    if (n > sorter->room) {
-        node **list = realloc(sorter->list, n * 2 * sizeof(node *));
-        if (!list)
-            return TARE_E_MEMORY;
-        sorter->list = list;
-        sorter->room = n * 2;
-    }
+    if (!tare__array_fit(&sorter->list, &sorter->room, n, sizeof(node *)))
+        return TARE_E_MEMORY;
     n = 0;
     for (node *child = parent->children; child; child = child->sibling)
         sorter->list[n++] = child;

@@ -179,19 +179,13 @@ static uint32_t subject_of_nested(work *work, const node *node)
 
 static uint32_t *place_of(struct samples *all, const node *node)
 {
-    size_t before = all->nodes_room;
-    if (!tare__array_fit(&all->of_node, &all->nodes_room, (size_t)node->id + 1, sizeof *all->of_node))
+    if (!tare__array_fit_zeroed(&all->of_node, &all->nodes_room, (size_t)node->id + 1, sizeof *all->of_node))
         return NULL;
-    if (all->nodes_room > before)
-        memset(all->of_node + before, 0, (all->nodes_room - before) * sizeof *all->of_node);
     return &all->of_node[node->id];
 }
 
 /* ---- steps that are open ---------------------------------------------------------------------- */
-static bool is_subject(const void *rows, uint32_t row, const void *subject)
-{
-    return ((const tally_row *)rows)[row].subject == *(const uint32_t *)subject;
-}
+TARE__KEYED(is_subject, tally_row, uint32_t, a->subject == *b)
 
 static int add_to_tally(struct tally *tally, uint32_t subject, uint64_t ticks)
 {
@@ -357,16 +351,8 @@ static int fill_row(const work *work, const subject *subject, tare__arena *arena
     return 0;
 }
 
-static int by_total(const void *a, const void *b)
-{
-    const tare__sample_row *left = a, *right = b;
-    double of_left = isnan(left->total_ns) ? -1 : left->total_ns,
-           of_right = isnan(right->total_ns) ? -1 : right->total_ns;
-    if (of_left != of_right)
-        return of_left < of_right ? 1 : -1;
-    int order = (int)left->of - (int)right->of;
-    return order ? order : strcmp(left->name, right->name);
-}
+#define TOTAL_IF_KNOWN(row) (isnan((row)->total_ns) ? -1 : (row)->total_ns)
+TARE__ORDER(by_total, tare__sample_row, TARE__FALLING_BY(TOTAL_IF_KNOWN) TARE__RISING(of) TARE__BY_TEXT(name))
 
 int tare__analyze_samples_table(work *work, tare__analysis *analysis)
 {

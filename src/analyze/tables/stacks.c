@@ -40,12 +40,7 @@ void tare__analyze_free_stacks(work *work)
     work->sampled = NULL;
 }
 
-static bool is_cell(const void *rows, uint32_t row, const void *key)
-{
-    const sampled_cell *cell = (const sampled_cell *)rows + row, *wanted = key;
-    return cell->thread == wanted->thread && cell->stack == wanted->stack && cell->state == wanted->state &&
-           cell->path == wanted->path;
-}
+TARE__SAME(is_cell, sampled_cell, TARE__EQUAL(thread) && TARE__EQUAL(stack) && TARE__EQUAL(state) && TARE__EQUAL(path))
 
 /* TARE__NO_CELL: out of memory. */
 static uint32_t find_cell(sampled *to, sampled_cell key)

@@ -134,15 +134,7 @@ static bool add_up(importing *to)
     return true;
 }
 
-static int by_total(const void *a, const void *b)
-{
-    const tare__sampled_import_row *x = a, *y = b;
-    if (x->total_ns != y->total_ns)
-        return x->total_ns > y->total_ns ? -1 : 1;
-    if (x->self_ns != y->self_ns)
-        return x->self_ns > y->self_ns ? -1 : 1;
-    return strcmp(x->file, y->file);
-}
+TARE__ORDER(by_total, tare__sampled_import_row, TARE__FALLING(total_ns) TARE__FALLING(self_ns) TARE__BY_TEXT(file))
 
 static bool fill(importing *to, const sampled *sampled)
 {

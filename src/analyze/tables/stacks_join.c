@@ -42,11 +42,7 @@ typedef struct joining {
 } joining;
 
 /* ---- paths ---------------------------------------------------------------------------------------------- */
-static bool is_path(const void *rows, uint32_t row, const void *key)
-{
-    const span_path *path = (const span_path *)rows + row, *wanted = key;
-    return path->outer == wanted->outer && path->name == wanted->name;
-}
+TARE__SAME(is_path, span_path, TARE__EQUAL(outer) && TARE__EQUAL(name))
 
 /* The path itself when there are too many; TARE__NO_ROW: out of memory. */
 static uint32_t find_path(joining *to, uint32_t outer, uint32_t name)
@@ -154,18 +150,10 @@ static int take_samples(void *context, const tare__stack_sample *samples, uint32
     return 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const moment_of *x = a, *y = b;
-    return x->ticks != y->ticks ? (x->ticks < y->ticks ? -1 : 1) : x->ordinal < y->ordinal ? -1 : 1;
-}
+TARE__ORDER(by_time, moment_of, TARE__RISING(ticks) TARE__RISING(ordinal))
 
 /* ---- threads and streams ------------------------------------------------------------------------------------ */
-static bool is_thread(const void *rows, uint32_t row, const void *key)
-{
-    const line_up *thread = (const line_up *)rows + row, *wanted = key;
-    return thread->pid == wanted->pid && thread->tid == wanted->tid;
-}
+TARE__SAME(is_thread, line_up, TARE__EQUAL(pid) && TARE__EQUAL(tid))
 
 static uint32_t find_thread(const joining *to, int64_t pid, int64_t tid, uint32_t *hash)
 {

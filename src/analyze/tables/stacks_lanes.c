@@ -38,13 +38,7 @@ typedef struct drawing {
 } drawing;
 
 /* ---- lanes -------------------------------------------------------------------------------------------------- */
-static int by_active(const void *a, const void *b)
-{
-    const sampled_lane *x = a, *y = b;
-    if (x->active_ns != y->active_ns)
-        return x->active_ns > y->active_ns ? -1 : 1;
-    return x->thread < y->thread ? -1 : x->thread > y->thread;
-}
+TARE__ORDER(by_active, sampled_lane, TARE__FALLING(active_ns) TARE__RISING(thread))
 
 static int choose_lanes(drawing *to)
 {
@@ -98,12 +92,6 @@ static void extend(drawing *to, sampled_lane *lane, uint32_t level, const run *m
     *run = *more;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 /* "get · fetch.py". TARE__NO_ROW: out of memory. */
 static uint32_t label_of(drawing *to, uint32_t function)
 {
@@ -112,7 +100,7 @@ static uint32_t label_of(drawing *to, uint32_t function)
     const sampled_function *from = &to->nodes.functions[function];
     char text[300];
     snprintf(text, sizeof text, "%.200s%s%.80s", from->name, from->file ? " · " : "",
-             from->file ? last_part(from->file) : "");
+             from->file ? tare__last_part(from->file) : "");
     uint32_t id = tare__intern_add(to->labels, text, strlen(text));
     if (id == TARE__INTERN_NONE)
         return TARE__NO_ROW;

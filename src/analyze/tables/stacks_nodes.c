@@ -56,8 +56,7 @@ static bool is_build_id(const char *name)
 
 static const char *base_name(const char *file)
 {
-    const char *slash = strrchr(file, '/');
-    return slash && slash[1] ? slash + 1 : *file ? file : unknown;
+    return *file ? tare__last_part(file) : unknown;
 }
 
 /* Its index; TARE__NO_ROW: out of memory. */
@@ -141,11 +140,7 @@ static bool find_line(sampled_nodes *to, uint32_t function, uint32_t line, uint3
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------------------- */
-static bool is_node(const void *rows, uint32_t row, const void *key)
-{
-    const sampled_node *node = (const sampled_node *)rows + row, *wanted = key;
-    return node->caller == wanted->caller && node->function == wanted->function && node->line == wanted->line;
-}
+TARE__SAME(is_node, sampled_node, TARE__EQUAL(caller) && TARE__EQUAL(function) && TARE__EQUAL(line))
 
 /* ---- code without a file --------------------------------------------------------------------------------------- */
 static const char text_file[] = "<string>"; /* python -c, exec() and eval() of a string */
@@ -373,15 +368,7 @@ static bool make_nodes(const work *work, sampled_nodes *to, tare__arena *arena, 
     return true;
 }
 
-static int by_thread(const void *a, const void *b)
-{
-    const sampled_cell *left = a, *right = b;
-    if (left->thread != right->thread)
-        return left->thread < right->thread ? -1 : 1;
-    if (left->node != right->node)
-        return left->node < right->node ? -1 : 1;
-    return left->state < right->state ? -1 : left->state > right->state;
-}
+TARE__ORDER(by_thread, sampled_cell, TARE__RISING(thread) TARE__RISING(node) TARE__RISING(state))
 
 static bool start(const work *work, sampled_nodes *made, tare__arena *arena)
 {

@@ -126,7 +126,7 @@ static sampled_origin of_native(const char *file, const char **name, size_t *len
     const char *module = tare__module_path(file, &standard);
     if (module && (!standard || strstr(file, "/lib-dynload/"))) /* the compiled part of "json" is "_json" */
         return of_module(module + (standard && *module == '_'), standard, name, length);
-    const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file, *so = strstr(base, ".so");
+    const char *base = tare__base_name(file), *so = strstr(base, ".so");
     *name = base;
     *length = so && so > base ? (size_t)(so - base) : strlen(base);
     if (strncmp(base, interpreter, sizeof interpreter - 1) == 0 || strncmp(base, "libpython", 9) == 0) {

@@ -223,17 +223,8 @@ typedef struct ordered {
     uint32_t number;
 } ordered;
 
-static int by_activity(const void *a, const void *b)
-{
-    const ordered *left = a, *right = b;
-    if (left->row.leading != right->row.leading)
-        return left->row.leading ? -1 : 1;
-    if (left->row.active_ns != right->row.active_ns)
-        return left->row.active_ns > right->row.active_ns ? -1 : 1;
-    if (left->row.wall_ns != right->row.wall_ns)
-        return left->row.wall_ns > right->row.wall_ns ? -1 : 1;
-    return left->number < right->number ? -1 : left->number > right->number;
-}
+TARE__ORDER(by_activity, ordered, TARE__FALLING(row.leading) TARE__FALLING(row.active_ns) TARE__FALLING(row.wall_ns)
+            TARE__RISING(number))
 
 static void add_up(tare__analysis *analysis, const tare__sampled_thread_row *rows, size_t n)
 {

@@ -57,11 +57,7 @@ static void add_line(tare__line_row *row, const portion *of)
     }
 }
 
-static bool is_inner(const void *rows, uint32_t row, const void *key)
-{
-    const inner *at = (const inner *)rows + row, *wanted = key;
-    return at->line == wanted->line && at->function == wanted->function;
-}
+TARE__SAME(is_inner, inner, TARE__EQUAL(line) && TARE__EQUAL(function))
 
 static bool add_inner(tables *to, uint32_t line, uint32_t function, double wall_ns)
 {
@@ -299,46 +295,15 @@ static void add_shares(tables *to, tare__analysis *analysis)
 }
 
 /* ---- order, and rows beyond the maximum ------------------------------------------------------------------------- */
-static int descending(double a, double b)
-{
-    return a > b ? -1 : a < b;
-}
+#define BY_TIME TARE__FALLING(self_ns) TARE__FALLING(total_ns)
+#define BY_PLACE TARE__BY_TEXT_IF_ANY(file) TARE__RISING(line) TARE__BY_TEXT_IF_ANY(function)
 
-static int by_text(const char *a, const char *b)
-{
-    return strcmp(a ? a : "", b ? b : "");
-}
+TARE__ORDER(function_order, tare__function_row, TARE__FALLING(active_ns) BY_TIME BY_PLACE)
 
-static int function_order(const void *a, const void *b)
-{
-    const tare__function_row *x = a, *y = b;
-    int order = descending(x->active_ns, y->active_ns);
-    order = order ? order : descending(x->self_ns, y->self_ns);
-    order = order ? order : descending(x->total_ns, y->total_ns);
-    order = order ? order : by_text(x->file, y->file);
-    return order ? order : x->line != y->line ? (x->line < y->line ? -1 : 1) : by_text(x->function, y->function);
-}
+TARE__ORDER(line_order, tare__line_row, TARE__FALLING(active_ns) TARE__FALLING(own) TARE__FALLING(main_ns) BY_TIME
+            BY_PLACE)
 
-static int line_order(const void *a, const void *b)
-{
-    const tare__line_row *x = a, *y = b;
-    int order = descending(x->active_ns, y->active_ns);
-    order = order ? order : (int)y->own - (int)x->own;
-    order = order ? order : descending(x->main_ns, y->main_ns);
-    order = order ? order : descending(x->self_ns, y->self_ns);
-    order = order ? order : descending(x->total_ns, y->total_ns);
-    order = order ? order : by_text(x->file, y->file);
-    return order ? order : x->line != y->line ? (x->line < y->line ? -1 : 1) : by_text(x->function, y->function);
-}
-
-static int package_order(const void *a, const void *b)
-{
-    const tare__package_row *x = a, *y = b;
-    int order = descending(x->active_ns, y->active_ns);
-    order = order ? order : descending(x->self_ns, y->self_ns);
-    order = order ? order : descending(x->total_ns, y->total_ns);
-    return order ? order : by_text(x->package, y->package);
-}
+TARE__ORDER(package_order, tare__package_row, TARE__FALLING(active_ns) BY_TIME TARE__BY_TEXT_IF_ANY(package))
 
 /* The total of merged rows is not known: they may call each other. */
 static size_t merge_functions(tare__function_row *rows, size_t n, double all)

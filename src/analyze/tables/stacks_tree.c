@@ -46,11 +46,7 @@ typedef struct tree {
 } tree;
 
 /* ---- one thread: totals of the nodes that it uses --------------------------------------------------------- */
-static int ascending(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
+TARE__ORDER(ascending, uint32_t, TARE__RISING_VALUE)
 
 static void clear_thread(tree *tree)
 {
@@ -164,15 +160,7 @@ typedef struct sibling { /* for sorting */
     double total_ns;
 } sibling;
 
-static int by_caller(const void *a, const void *b)
-{
-    const sibling *x = a, *y = b;
-    if (x->caller != y->caller)
-        return x->caller < y->caller ? -1 : 1;
-    if (x->total_ns != y->total_ns)
-        return x->total_ns > y->total_ns ? -1 : 1;
-    return x->node < y->node ? -1 : x->node > y->node;
-}
+TARE__ORDER(by_caller, sibling, TARE__RISING(caller) TARE__FALLING(total_ns) TARE__RISING(node))
 
 /* Which nodes get a row, and the order of siblings. False: out of memory. */
 static bool choose_nodes(tree *tree)
@@ -352,10 +340,7 @@ typedef struct processes {
     uint32_t *first;   /* of each thread: that row */
 } processes;
 
-static bool has_pid(const void *rows, uint32_t row, const void *key)
-{
-    return ((const tare__sampled_thread_row *)rows)[row].pid == *(const int64_t *)key;
-}
+TARE__KEYED(has_pid, tare__sampled_thread_row, int64_t, a->pid == *b)
 
 static bool find_processes(const tree *tree, processes *made)
 {

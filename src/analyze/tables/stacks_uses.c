@@ -1,7 +1,6 @@
 /* stacks_uses: the cells of an analysis in its arena, for questions about the time of lines within spans and threads.
  * Owned by the thread that analyzes.
  * Must not know the questions. */
-#include <stdlib.h>
 
 #include "sampled.h"
 

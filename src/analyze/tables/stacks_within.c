@@ -33,11 +33,7 @@ static bool is_listed(uint32_t kind)
     return kind == TARE_KIND_SPAN || kind == TARE_KIND_STEP || kind == TARE_KIND_EPOCH || kind == TARE_KIND_PHASE;
 }
 
-static bool is_part(const void *rows, uint32_t row, const void *key)
-{
-    const part *at = (const part *)rows + row, *wanted = key;
-    return at->span == wanted->span && at->line == wanted->line && at->inner == wanted->inner && at->own == wanted->own;
-}
+TARE__SAME(is_part, part, TARE__EQUAL(span) && TARE__EQUAL(line) && TARE__EQUAL(inner) && TARE__EQUAL(own))
 
 static bool add_part(spans *to, const part *more)
 {
@@ -103,29 +99,11 @@ static bool find_names(spans *to)
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------------- */
-static int by_line(const void *a, const void *b)
-{
-    const part *x = a, *y = b;
-    if (x->span != y->span)
-        return x->span < y->span ? -1 : 1;
-    if (x->line != y->line)
-        return x->line < y->line ? -1 : 1;
-    return x->wall_ns != y->wall_ns ? (x->wall_ns > y->wall_ns ? -1 : 1) : x->inner < y->inner ? -1 : 1;
-}
+TARE__ORDER(by_line, part, TARE__RISING(span) TARE__RISING(line) TARE__FALLING(wall_ns) TARE__RISING(inner))
 
 /* Largest spans first, then their largest lines. */
-static int by_time(const void *a, const void *b)
-{
-    const tare__span_line_row *x = a, *y = b;
-    if (x->span_ns != y->span_ns)
-        return x->span_ns > y->span_ns ? -1 : 1;
-    if (x->path != y->path)
-        return x->path < y->path ? -1 : 1;
-    if (x->ns != y->ns)
-        return x->ns > y->ns ? -1 : 1;
-    int order = strcmp(x->file ? x->file : "", y->file ? y->file : "");
-    return order ? order : x->line < y->line ? -1 : x->line > y->line;
-}
+TARE__ORDER(by_time, tare__span_line_row, TARE__FALLING(span_ns) TARE__RISING(path) TARE__FALLING(ns)
+            TARE__BY_TEXT_IF_ANY(file) TARE__RISING(line))
 
 static tare__span_line_row row_of(const spans *from, const part *part)
 {

@@ -57,26 +57,8 @@ static bool put_in_group(work *work, stream *stream)
 /* ---- streams ------------------------------------------------------------------------------------- */
 static bool room_for_stream(work *work, uint32_t id)
 {
-    if (id >= work->stream_ids) {
-        size_t ids = work->stream_ids ? work->stream_ids : 64;
-        while (ids <= id)
-            ids *= 2;
-        uint32_t *stream_of = realloc(work->stream_of, ids * sizeof *stream_of);
-        if (!stream_of)
-            return false;
-        memset(stream_of + work->stream_ids, 0, (ids - work->stream_ids) * sizeof *stream_of);
-        work->stream_of = stream_of;
-        work->stream_ids = ids;
-    }
-    if (work->n_streams < work->streams_room)
-        return true;
-    size_t room = work->streams_room ? work->streams_room * 2 : 16;
-    stream **streams = realloc(work->streams, room * sizeof(stream *));
-    if (!streams)
-        return false;
-    work->streams = streams;
-    work->streams_room = room;
-    return true;
+    return tare__array_fit_zeroed(&work->stream_of, &work->stream_ids, (size_t)id + 1, sizeof *work->stream_of) &&
+           tare__array_fit(&work->streams, &work->streams_room, work->n_streams + 1, sizeof(stream *));
 }
 
 static void name_stream(const work *work, stream *stream, uint32_t id)

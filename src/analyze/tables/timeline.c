@@ -8,23 +8,17 @@
 #include "boxes.h"
 
 /* ---- names of lanes ------------------------------------------------------------------------------ */
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 /* Where the words begin that identify the process: "train.py" of "/usr/bin/python3 /srv/train.py",
  * "torch.distributed.run" of "python -m torch.distributed.run". */
 const char *tare__analyze_program(const tare__trace_process *process)
 {
-    const char *arguments = process->arguments, *program = last_part(arguments);
+    const char *arguments = process->arguments, *program = tare__last_part(arguments);
     const char *end = arguments + process->arguments_bytes, *next = arguments + strlen(arguments) + 1;
     if (strncmp(program, "python", 6) != 0 || next >= end)
         return program;
     if (strcmp(next, "-m") == 0 && next + 3 < end && next[3])
         return next + 3;
-    return *next && *next != '-' ? last_part(next) : program;
+    return *next && *next != '-' ? tare__last_part(next) : program;
 }
 
 /* "train.py (12345)": for an interpreter, the script identifies the process. */
@@ -73,18 +67,9 @@ typedef struct ordered {
     size_t at;        /* in order of appearance */
 } ordered;
 
-static int by_place(const void *a, const void *b)
-{
-    const ordered *left = a, *right = b;
-    if (left->process != right->process)
-        return left->process < right->process ? -1 : 1;
-    bool left_thread = left->lane->stream != 0, right_thread = right->lane->stream != 0;
-    if (left_thread != right_thread)
-        return left_thread ? -1 : 1;
-    if (left->lane->stream != right->lane->stream)
-        return left->lane->stream < right->lane->stream ? -1 : 1;
-    return left->at < right->at ? -1 : 1;
-}
+#define IS_THREAD(row) ((row)->lane->stream != 0)
+TARE__ORDER(by_place, ordered, TARE__RISING(process) TARE__FALLING_BY(IS_THREAD) TARE__RISING(lane->stream)
+            TARE__RISING(at))
 
 /* ---- result -------------------------------------------------------------------------------------- */
 typedef struct maker {

@@ -16,14 +16,8 @@ static void *row_of(by_name *table, const canons *names, uint32_t name, bool *fr
         return NULL;
     *fresh = !table->row_of[name];
     if (*fresh) {
-        if (table->n == table->room) {
-            size_t room = table->room ? table->room * 2 : 16;
-            char *rows = realloc(table->rows, room * table->row_bytes);
-            if (!rows)
-                return NULL;
-            table->rows = rows;
-            table->room = room;
-        }
+        if (!tare__array_fit(&table->rows, &table->room, table->n + 1, table->row_bytes))
+            return NULL;
         memset(table->rows + table->n * table->row_bytes, 0, table->row_bytes);
         table->row_of[name] = (uint32_t)++table->n;
     }

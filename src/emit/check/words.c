@@ -5,7 +5,6 @@
 #include "check.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "emit/emit.h"
 

@@ -2,11 +2,11 @@
  * Owned by the calling thread.
  * Must not know how it was made. */
 #include <math.h>
-#include <string.h>
 
 #include "emit/export/flamegraph.h"
 #include "emit/flush.h"
 #include "emit/plain.h"
+#include "emit/plain_chart.h"
 #include "emit/sheet.h"
 
 #define ROWS_MAX       500u /* of a section; the most expensive ones come first */
@@ -73,14 +73,6 @@ static double place_of(double change, double end)
     return RANGE_WIDTH / 2 + at * (RANGE_WIDTH / 2 - RANGE_EDGE);
 }
 
-/* SVG requires a decimal point, regardless of the locale. */
-static void put_number(tare__text *out, const char *name, double value)
-{
-    char digits[32];
-    tare__text_double(digits, sizeof digits, 'f', 1, value);
-    tare__text_format(out, " %s=\"%s\"", name, digits);
-}
-
 static bool beyond(double change, double end)
 {
     return fabs(log1p(change > -0.999 ? change : -0.999)) > log1p(end);
@@ -95,7 +87,7 @@ static void put_dot(tare__text *out, double change, double end)
         return;
     }
     put(out, "<circle class=\"dot\" cy=\"9\" r=\"4\"");
-    put_number(out, "cx", place_of(change, end));
+    tare__chart_number(out, "cx", place_of(change, end));
     put(out, "/>");
 }
 
@@ -115,8 +107,8 @@ static void put_range(tare__text *out, const void *context, const void *compared
     put(out, "\"><line class=\"zero\" x1=\"75\" x2=\"75\" y1=\"0\" y2=\"18\"/>");
     if (!isnan(reported->low) && !isnan(reported->high)) {
         put(out, "<line class=\"whisker\" y1=\"9\" y2=\"9\"");
-        put_number(out, "x1", place_of(reported->low, end));
-        put_number(out, "x2", place_of(reported->high, end));
+        tare__chart_number(out, "x1", place_of(reported->low, end));
+        tare__chart_number(out, "x2", place_of(reported->high, end));
         put(out, "/>");
     }
     put_dot(out, reported->change, end);

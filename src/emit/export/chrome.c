@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tare.h"
-
 #define FLOWS_MAX (1u << 18) /* flows with arrows */
 
 /* ---- nested spans -------------------------------------------------------------------------------------- */

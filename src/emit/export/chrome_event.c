@@ -4,7 +4,6 @@
 #include "chrome.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- parts of an event --------------------------------------------------------------------------------- */
 void tare__chrome_put_whole(chrome *to, int64_t value)
@@ -62,13 +61,11 @@ static void quote_name(chrome *to, uint32_t id, tare__text *out)
 /* Each name is escaped once. */
 void tare__chrome_put_name(chrome *to, uint32_t id)
 {
-    size_t before = to->names_room;
     if (!tare__trace_name_at(to->out.trace, id) ||
-        !tare__array_fit(&to->names, &to->names_room, (size_t)id + 1, sizeof *to->names)) {
+        !tare__array_fit_zeroed(&to->names, &to->names_room, (size_t)id + 1, sizeof *to->names)) {
         quote_name(to, id, &to->out.text);
         return;
     }
-    memset(to->names + before, 0, (to->names_room - before) * sizeof *to->names);
     quoted *name = &to->names[id];
     if (!name->bytes) {
         name->at = to->quotes.length;

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tare.h"
-
 #define ATTACHED_MAX 64u /* different names on one span */
 #define ORDER_LAST   INT32_MAX /* of rows that the file does not describe */
 

@@ -9,7 +9,6 @@
 
 #include "emit/escape.h"
 #include "emit/flush.h"
-#include "tare.h"
 
 #define WIDTH     1200
 #define MARGIN    10
@@ -50,13 +49,7 @@ static bool is_frame(const tare__flame_box *box)
     return box->node->what != TARE__NODE_PROCESS && box->node->what != TARE__NODE_THREAD;
 }
 
-static int by_self(const void *left, const void *right)
-{
-    const package *a = left, *b = right;
-    if (a->self_ns != b->self_ns)
-        return a->self_ns < b->self_ns ? 1 : -1;
-    return strcmp(a->name, b->name);
-}
+TARE__ORDER(by_self, package, TARE__FALLING(self_ns) TARE__BY_TEXT(name))
 
 static bool sum_packages(drawing *to)
 {
@@ -152,10 +145,8 @@ static void name_box(drawing *to, const tare__flame_box *box)
         tare__stack_thread_name(to->analysis, node, name);
     else
         tare__text_string(name, node->name);
-    if (box->state == TARE__STATE_RUNNING && is_frame(box) && node->file && node->file[0]) {
-        const char *slash = strrchr(node->file, '/');
-        tare__text_format(name, " · %s", slash ? slash + 1 : node->file);
-    }
+    if (box->state == TARE__STATE_RUNNING && is_frame(box) && node->file && node->file[0])
+        tare__text_format(name, " · %s", tare__base_name(node->file));
     if (!name->data)
         tare__text_string(name, "");
     to->out.failed |= name->failed;

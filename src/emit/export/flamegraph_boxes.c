@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "flamegraph.h"
-#include "tare.h"
 
 typedef struct merging {
     const tare__analysis *analysis;
@@ -45,9 +44,9 @@ static uint32_t function_of(merging *to, const tare__stack_node *node)
     tare__text_clear(&to->name);
     tare__text_string(&to->name, node->name);
     tare__text_append(&to->name, "", 1);
-    const char *file = node->file ? node->file : "", *slash = strrchr(file, '/');
+    const char *file = node->file ? node->file : "";
     if (to->compared) { /* files may have moved, and lines of a changed program have */
-        tare__text_string(&to->name, slash ? slash + 1 : file);
+        tare__text_string(&to->name, tare__base_name(file));
     } else {
         tare__text_string(&to->name, file);
         tare__text_append(&to->name, (const char *)&node->first_line, sizeof node->first_line);
@@ -141,13 +140,7 @@ typedef struct ordered {
     uint32_t box;
 } ordered;
 
-static int by_total(const void *left, const void *right)
-{
-    const ordered *a = left, *b = right;
-    if (a->total_ns != b->total_ns)
-        return a->total_ns < b->total_ns ? -1 : 1;
-    return (a->box < b->box) - (a->box > b->box);
-}
+TARE__ORDER(by_total, ordered, TARE__RISING(total_ns) TARE__FALLING(box))
 
 /* Smaller ones first, each put before those that are there: the largest comes to be the first. */
 static bool link_siblings(tare__flame *flame)

@@ -7,7 +7,6 @@
 
 #include "emit/flush.h"
 #include "stacks.h"
-#include "tare.h"
 
 typedef struct folded {
     const tare__analysis *analysis;

@@ -75,13 +75,8 @@ void tare__gauges_free(tare__gauges *gauges)
 
 static struct tare__gauge_state *state_of(tare__gauges *gauges, uint32_t id)
 {
-    if (id >= gauges->room) {
-        size_t before = gauges->room;
-        if (!tare__array_fit(&gauges->states, &gauges->room, (size_t)id + 1, sizeof *gauges->states))
-            return NULL;
-        memset(gauges->states + before, 0, (gauges->room - before) * sizeof *gauges->states);
-    }
-    return &gauges->states[id];
+    bool fits = tare__array_fit_zeroed(&gauges->states, &gauges->room, (size_t)id + 1, sizeof *gauges->states);
+    return fits ? &gauges->states[id] : NULL;
 }
 
 bool tare__gauge_seen(const tare__gauges *gauges, uint32_t id)

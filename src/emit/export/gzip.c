@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#include "tare.h"
-
 #ifdef TARE__ZLIB
 #include <zlib.h>
 

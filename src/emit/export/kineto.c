@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "chrome.h"
-#include "tare.h"
 
 #define FLOWS_MAX (1u << 20) /* flows that are connected */
 #define DEVICES_MAX 17u /* with memory to show: the CPU, and GPUs */
@@ -52,10 +51,9 @@ static int note_process(reading *read, uint32_t stream)
 {
     tare__kineto_ids *ids = read->ids;
     const tare__trace_stream *row = tare__trace_stream_at(read->trace, stream);
-    size_t before = ids->processes_room, number = row ? row->process : 0;
-    if (!tare__array_fit(&ids->with_events, &ids->processes_room, number + 1, sizeof *ids->with_events))
+    size_t number = row ? row->process : 0;
+    if (!tare__array_fit_zeroed(&ids->with_events, &ids->processes_room, number + 1, sizeof *ids->with_events))
         return TARE_E_MEMORY;
-    memset(ids->with_events + before, 0, (ids->processes_room - before) * sizeof *ids->with_events);
     ids->with_events[number] = true;
     return 0;
 }

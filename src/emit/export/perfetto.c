@@ -110,10 +110,9 @@ static void intern(perfetto *to, unsigned field, uint64_t iid, const char *text,
 /* True: it can be referred to by its id from here on. */
 static bool intern_name(perfetto *to, uint32_t id, uint8_t bit)
 {
-    size_t before = to->told_room;
-    if (!tare__trace_name_at(to->out.trace, id) || !tare__array_fit(&to->told, &to->told_room, (size_t)id + 1, 1))
+    if (!tare__trace_name_at(to->out.trace, id) ||
+        !tare__array_fit_zeroed(&to->told, &to->told_room, (size_t)id + 1, 1))
         return false;
-    memset(to->told + before, 0, to->told_room - before);
     if (to->told[id] & bit)
         return true;
     to->told[id] |= bit;
@@ -331,10 +330,8 @@ static int put_counter(void *context, const tare__export_place *place, uint32_t 
 
 static int tell_series(perfetto *to, int64_t pid, const tare__trace_series *series, const tare__text *name)
 {
-    size_t before = to->series_room;
-    if (!tare__array_fit(&to->series_told, &to->series_room, (size_t)series->id + 1, 1))
+    if (!tare__array_fit_zeroed(&to->series_told, &to->series_room, (size_t)series->id + 1, 1))
         return TARE_E_MEMORY;
-    memset(to->series_told + before, 0, to->series_room - before);
     if (to->series_told[series->id])
         return 0;
     to->series_told[series->id] = 1;

@@ -10,7 +10,6 @@
 #include "gzip.h"
 #include "proto.h"
 #include "stacks.h"
-#include "tare.h"
 
 /* Fields of github.com/google/pprof/proto/profile.proto. */
 enum {
@@ -57,16 +56,11 @@ typedef struct pprof {
     bool failed;           /* out of memory in a table */
 } pprof;
 
-static int no_memory(pprof *to)
-{
-    return tare__fail(to->error, TARE_E_MEMORY, "out of memory");
-}
-
 static int hand_on(pprof *to, size_t least)
 {
     to->out.failed |= to->failed || to->message.failed || to->part.failed || to->list.failed || to->name.failed;
     if (to->out.failed)
-        return no_memory(to);
+        return tare__no_memory(to->error);
     if (to->out.length < least)
         return 0;
     int status = tare__gzip_write(to->gzip, to->out.data, to->out.length, to->error);
@@ -266,7 +260,7 @@ static int emit_pprof(const tare__emit_input *input, const tare__emit_options *o
     to.locations = tare__intern_new();
     to.location_of = calloc(input->analysis->stacks.n, sizeof *to.location_of);
     bool fits = to.gzip && to.strings && to.functions && to.locations && to.location_of;
-    status = fits ? put_all(&to) : no_memory(&to);
+    status = fits ? put_all(&to) : tare__no_memory(to.error);
     tare__text *const texts[] = {&to.out, &to.message, &to.part, &to.list, &to.name};
     for (size_t i = 0; i < TARE__COUNT_OF(texts); i++)
         tare__text_free(texts[i]);

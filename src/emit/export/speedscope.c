@@ -7,7 +7,6 @@
 
 #include "emit/flush.h"
 #include "stacks.h"
-#include "tare.h"
 
 typedef struct speedscope {
     const tare__analysis *analysis;
@@ -22,11 +21,6 @@ typedef struct speedscope {
     double sum_s;
     uint32_t profiles, active; /* active: the profile of the leading thread */
 } speedscope;
-
-static int no_memory(speedscope *to)
-{
-    return tare__fail(to->error, TARE_E_MEMORY, "out of memory");
-}
 
 /* ---- frames: each once, by name, file and line ------------------------------------------------------------ */
 static bool add_frame(speedscope *to, const char *name, const char *file, uint32_t line, uint32_t *number)
@@ -79,7 +73,7 @@ static int put_frames(speedscope *to)
     }
     tare__json_end_array(&to->json);
     tare__json_end_object(&to->json);
-    return fits ? status : no_memory(to);
+    return fits ? status : tare__no_memory(to->error);
 }
 
 /* ---- profiles ----------------------------------------------------------------------------------------------- */
@@ -194,7 +188,7 @@ static int emit_speedscope(const tare__emit_input *input, const tare__emit_optio
         return status;
     to.frames = tare__intern_new();
     to.frame_of = calloc(input->analysis->stacks.n, sizeof *to.frame_of);
-    status = to.frames && to.frame_of ? put_all(&to) : no_memory(&to);
+    status = to.frames && to.frame_of ? put_all(&to) : tare__no_memory(to.error);
     tare__intern_free(to.frames);
     free(to.frame_of);
     tare__text_free(&to.out);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tare.h"
-
 int tare__stacks_require(const tare__analysis *analysis, tare__error *error)
 {
     if (analysis->stacks.n)

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "tare.h"
 #include "tensorboard.h"
 
 #define FILES_MAX  12u /* processes that get a file */

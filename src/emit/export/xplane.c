@@ -10,7 +10,6 @@
 
 #include "exporter.h"
 #include "proto.h"
-#include "tare.h"
 
 #define EVENTS_MAX ((size_t)1 << 20) /* XProf's own viewer shows no more */
 
@@ -316,15 +315,7 @@ static const tare__export_format format = {
 };
 
 /* ---- the output ------------------------------------------------------------------------------------------------ */
-static int by_line(const void *a, const void *b)
-{
-    const xplane_event *left = a, *right = b;
-    if (left->line != right->line)
-        return left->line < right->line ? -1 : 1;
-    if (left->begin_ns != right->begin_ns)
-        return left->begin_ns < right->begin_ns ? -1 : 1;
-    return left->duration_ns > right->duration_ns ? -1 : left->duration_ns < right->duration_ns;
-}
+TARE__ORDER(by_line, xplane_event, TARE__RISING(line) TARE__RISING(begin_ns) TARE__FALLING(duration_ns))
 
 static int write_space(xplane *from, const tare__emit_sink *sink, tare__error *error)
 {

@@ -11,7 +11,6 @@
 #include "emit/plain.h"
 #include "emit/plain_chart.h"
 #include "emit/sheet.h"
-#include "tare.h"
 
 #define HEIGHT     250.0
 #define ROW        15.0 /* pixels of a row of labels above the scale */
@@ -29,11 +28,7 @@ typedef struct course {
 } course;
 
 /* ---- contents of a chart ------------------------------------------------------------------------------ */
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+TARE__ORDER(by_value, double, TARE__RISING_VALUE)
 
 static double nearest(const course *of, double share)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "emit/flush.h"
+#include "emit/layout.h"
 #include "words.h"
-#include "tare.h"
 
 #define CELL_BYTES 4096
 
@@ -171,7 +171,6 @@ static int show(const void *what, const tare__emit_options *options, const tare_
 /* One column per run, or as many as fit: then each is the median of several runs. */
 static void put_spark(tare__text *out, const tare__kept_trend *trend, size_t width)
 {
-    static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     size_t columns = trend->n < width ? trend->n : width;
     double low = INFINITY, high = -INFINITY, *some = calloc(trend->n + 1, sizeof *some);
     for (size_t i = 0; i < trend->n; i++) {
@@ -187,7 +186,7 @@ static void put_spark(tare__text *out, const tare__kept_trend *trend, size_t wid
         tare__sort(some, to - from);
         double value = tare__quantile_sorted(some, to - from, 0.5);
         double share = high > low ? (value - low) / (high - low) : 0.5;
-        tare__text_string(out, heights[(size_t)fmin(7, fmax(0, floor(share * 8)))]);
+        tare__text_string(out, tare__page_spark(share));
     }
     tare__text_string(out, "\n");
     free(some);

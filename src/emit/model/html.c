@@ -2,7 +2,6 @@
  * Owned by the calling thread.
  * Must not know how the model was analyzed, nor where the bytes go. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "emit/flush.h"
 #include "emit/plain.h"
@@ -12,14 +11,10 @@
 
 static void put_head(tare__text *out, const tare__model_report *report)
 {
-    const char *slash = strrchr(report->path, '/'), *name = slash ? slash + 1 : report->path;
+    const char *name = tare__base_name(report->path);
     tare__text lead = {0};
     tare__text_format(&lead, "ONNX, IR version %" PRId64, report->ir_version);
-    for (size_t i = 0; i < report->n_opsets; i++)
-        tare__text_format(&lead, ", %s%sopset %" PRId64, report->opsets[i].domain,
-                          *report->opsets[i].domain ? " " : "", report->opsets[i].version);
-    if (*report->producer)
-        tare__text_format(&lead, ", made by %s %s", report->producer, report->producer_version);
+    tare__model_put_origin(&lead, report);
     tare__plain_begin(out, name, name, lead.data);
     tare__text_end(&lead, out);
 }

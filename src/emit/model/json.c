@@ -5,7 +5,6 @@
 
 #include "emit/emit.h"
 #include "model/model.h"
-#include "tare.h"
 
 /* Lists the nodes that are missing from the totals; the caller frees the list. False: out of memory. */
 static bool list_not_counted(tare__model_view *view)

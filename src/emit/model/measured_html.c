@@ -5,8 +5,6 @@
 #include "measured.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "emit/plain.h"
 #include "emit/sheet.h"

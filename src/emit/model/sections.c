@@ -9,7 +9,6 @@
 #include "emit/emit.h"
 #include "emit/flush.h"
 #include "emit/plain.h"
-#include "tare.h"
 
 #define COLUMNS_MAX 16u
 

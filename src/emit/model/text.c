@@ -11,7 +11,6 @@
 #include "emit/layout.h"
 #include "measured.h"
 #include "model/model.h"
-#include "tare.h"
 
 #define FEW_OPERATORS 15
 #define FEW_LAYERS    10
@@ -73,16 +72,20 @@ static const tare__model_layer **heaviest(const tare__model_report *report)
 }
 
 /* ---- the headline -------------------------------------------------------------------------------------------- */
+void tare__model_put_origin(tare__text *out, const tare__model_report *report)
+{
+    for (size_t i = 0; i < report->n_opsets; i++)
+        tare__text_format(out, ", %s%sopset %" PRId64, report->opsets[i].domain, *report->opsets[i].domain ? " " : "",
+                          report->opsets[i].version);
+    if (*report->producer)
+        tare__text_format(out, ", made by %s %s", report->producer, report->producer_version);
+}
+
 static void put_what(tare__page *page, const tare__model_report *report)
 {
     tare__text text = {0};
-    const char *slash = strrchr(report->path, '/');
-    tare__text_format(&text, "%s: ONNX of IR version %" PRId64, slash ? slash + 1 : report->path, report->ir_version);
-    for (size_t i = 0; i < report->n_opsets; i++)
-        tare__text_format(&text, ", %s%sopset %" PRId64, report->opsets[i].domain,
-                          *report->opsets[i].domain ? " " : "", report->opsets[i].version);
-    if (*report->producer)
-        tare__text_format(&text, ", made by %s %s", report->producer, report->producer_version);
+    tare__text_format(&text, "%s: ONNX of IR version %" PRId64, tare__base_name(report->path), report->ir_version);
+    tare__model_put_origin(&text, report);
     tare__page_labelled_words(page, "model", &text);
 }
 

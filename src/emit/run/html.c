@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "html_page.h"
-#include "tare.h"
 
 const tare__html_limits tare__html_limits_of_a_page = {
     .spans = 6000,

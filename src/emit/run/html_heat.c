@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "html.h"
-#include "tare.h"
 
 #define CELLS        240u
 #define CPUS_MOST    512u

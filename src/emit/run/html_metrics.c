@@ -3,10 +3,7 @@
  * Must not know how anything was sampled. */
 #include "html.h"
 
-#include <math.h>
 #include <stdlib.h>
-
-#include "tare.h"
 
 #define POINTS_LEAST 64u
 

@@ -197,11 +197,7 @@ static void put_rows(tare__html *page, const tare__table *table)
 }
 
 /* ---- spans: the largest rows if there are too many --------------------------------------------------------------- */
-static int by_total_descending(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a < b) - (a > b);
-}
+TARE__ORDER(by_total_descending, double, TARE__FALLING_VALUE)
 
 /* Rows with less than this are omitted; -1 keeps all. */
 static double least_total(tare__html *page)

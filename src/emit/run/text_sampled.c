@@ -27,14 +27,8 @@ typedef struct crowd {
 } crowd;
 
 /* ---- from metrics, one row per value, to one row per process ----------------------------------------- */
-static int by_cpu(const void *a, const void *b)
-{
-    const seen *x = a, *y = b;
-    double left = fmax(x->used.cpu_seconds, -1), right = fmax(y->used.cpu_seconds, -1); /* ignores NaN */
-    if (left != right)
-        return left < right ? 1 : -1;
-    return x->key < y->key ? -1 : x->key > y->key;
-}
+#define CPU_TIME(row) fmax((row)->used.cpu_seconds, -1) /* ignores NaN */
+TARE__ORDER(by_cpu, seen, TARE__FALLING_BY(CPU_TIME) TARE__RISING(key))
 
 /* Rows are sorted by subject, owner and key: those of one process are adjacent. False: out of memory. */
 static bool gather(const tare__analysis *analysis, uint32_t subject, crowd *into)

@@ -5,7 +5,6 @@
 #include "parts.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,16 +36,10 @@ static bool is_too_long(const tare__page *page, const char *name)
     return tare__text_columns(name, strlen(name)) >= page->name_columns;
 }
 
-static const char *base_name(const char *place)
-{
-    const char *slash = strrchr(place, '/');
-    return slash ? slash + 1 : place;
-}
-
 /* A package's __init__.py with its folder. */
 static const char *module_file(const char *file)
 {
-    const char *from = base_name(file);
+    const char *from = tare__base_name(file);
     if (strcmp(from, "__init__.py") != 0 || from == file)
         return from;
     for (from--; from > file && from[-1] != '/';)
@@ -165,7 +158,7 @@ static void put_line_name(const tare__page *page, const hot *hot, const tare__li
         return;
     }
     put_place(place, sizeof place, hot->of, row->file, row->line);
-    const char *const places[] = {place, place, base_name(place), base_name(place)};
+    const char *const places[] = {place, place, tare__base_name(place), tare__base_name(place)};
     for (size_t i = 0; i < TARE__COUNT_OF(places); i++) {
         bool function = !(i % 2) || !calls;
         snprintf(name, 3 * (size_t)NAME_BYTES, "%s%s%.300s%s%s", places[i], function ? " " : "",
@@ -271,7 +264,7 @@ static void put_function(tare__page *page, const tare__analysis *analysis, const
     const char *function = tare__short_function(row->function, shortened, sizeof shortened);
     snprintf(name, sizeof name, "%.300s%s%s", function, row->file ? " " : "", place);
     if (is_too_long(page, name))
-        snprintf(name, sizeof name, "%.300s %s", function, base_name(place));
+        snprintf(name, sizeof name, "%.300s %s", function, tare__base_name(place));
     double cpu_ns = row->of.ns[TARE__STATE_RUNNING];
     TARE__PAGE_ROW(page, 0, name, "", "t%tt", cpu_ns, cpu_ns / all_ns, row->self_ns, row->total_ns);
 }

@@ -50,12 +50,10 @@ static void add_row(course *course, const tare__metric_row *row, double run_ns)
 
 static void put_course(tare__page *page, const course *course)
 {
-    static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     tare__page_style_on(page, TARE__PAGE_BAR);
     for (unsigned i = 0; i < COURSE_COLUMNS; i++) {
         double share = course->bins[i] / course->top;
-        int height = (int)(share * 8);
-        tare__text_string(page->out, isnan(share) ? " " : heights[height > 7 ? 7 : height < 0 ? 0 : height]);
+        tare__text_string(page->out, isnan(share) ? " " : tare__page_spark(share));
     }
     tare__page_style_off(page);
 }
