@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #define TARE__LIKELY(x) __builtin_expect(!!(x), 1)
 #define TARE__UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -371,6 +372,7 @@ void tare__dl_close(tare__dl *dl); /* a zeroed dl that was never opened is allow
 
 /* ---- time ------------------------------------------------------------------------------------------- */
 uint64_t tare__monotonic_ns(void);
+uint64_t tare__clock_ns(clockid_t clock); /* 0: it cannot be read */
 extern bool tare__time_by_system_call; /* clock_gettime may not read the counter in user space here */
 
 /* ---- processor features --------------------------------------------------------------------------- */

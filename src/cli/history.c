@@ -119,13 +119,6 @@ static int check_verb(const tare__history_call *history, const tare__cli_words *
 }
 
 /* ---- options ---------------------------------------------------------------------------------------- */
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static int take_date(const char *argument, uint64_t *ns)
 {
     static const char *const ways[] = {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S",
@@ -145,7 +138,7 @@ static int take_date(const char *argument, uint64_t *ns)
 
 static int take_since(const char *argument, uint64_t *ns, tare__error *error)
 {
-    uint64_t ago = 0, now = now_ns();
+    uint64_t ago = 0, now = tare__clock_ns(CLOCK_REALTIME);
     tare__error why = {""};
     if (take_date(argument, ns) == 0)
         return 0;
@@ -159,7 +152,7 @@ static int take_since(const char *argument, uint64_t *ns, tare__error *error)
 
 static int take_older(tare__history_call *history, const char *argument, tare__error *error)
 {
-    uint64_t ago = 0, now = now_ns();
+    uint64_t ago = 0, now = tare__clock_ns(CLOCK_REALTIME);
     int status = tare__parse_duration(argument, "--older-than", &ago, error);
     history->prune.before_ns = ago < now ? now - ago : 1;
     return status;

@@ -223,8 +223,6 @@ void tare__cli_keep_figures(const tare__cli_keeping *keeping, const tare__cli_ke
         say(status, &error);
         return;
     }
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     const tare__figures *figures = what->figures;
     if (figures->revision)
         tare__cli_git_ask(&git);
@@ -242,7 +240,7 @@ void tare__cli_keep_figures(const tare__cli_keeping *keeping, const tare__cli_ke
                       .tags = keeping->tags,
                       .n_tags = keeping->n_tags};
     run.directory = getcwd(folder, sizeof folder);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    uint64_t now_ns = tare__clock_ns(CLOCK_REALTIME);
     run.when_ns = run.when_ns ? run.when_ns : now_ns;
     tare__kept_make_id(run.host, run.command, run.directory, now_ns, (uint64_t)getpid(), run.id);
     say(put(place, &run, figures, &git, &error), &error);

@@ -223,14 +223,12 @@ static void put_command(tare__text *command, const char *path, const tare__model
 int tare__measure_figures(const char *path, const tare__model_options *analyzed, const tare__model_report *report,
                           const tare__model_measured *measured, tare__figures **figures)
 {
-    struct timespec now;
     tare__text command = {0};
     int status = tare__figures_of_model(report, measured, figures);
     if (status)
         return status;
-    clock_gettime(CLOCK_REALTIME, &now);
     put_command(&command, path, analyzed);
-    (*figures)->when_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    (*figures)->when_ns = tare__clock_ns(CLOCK_REALTIME);
     (*figures)->command = command.failed ? NULL : tare__figures_text(*figures, command.data);
     tare__text_free(&command);
     return tare__engine_describe(*figures);

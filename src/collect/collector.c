@@ -379,10 +379,7 @@ static void tell_run_again(tare__collector *collector)
 static void tell_when(const tare__collector *collector, tare__text *fields)
 {
     const tare__clock_sync *first = &collector->first_sync, *last = &collector->last_sync;
-    struct timespec real;
-    clock_gettime(CLOCK_REALTIME, &real);
-    uint64_t realtime = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
-    uint64_t ticks = tare__clock_ticks(collector->folder.page->clock);
+    uint64_t realtime = tare__clock_ns(CLOCK_REALTIME), ticks = tare__clock_ticks(collector->folder.page->clock);
     if (collector->salvaging) {
         double rate = collector->folder.page->clock == TARE__CLOCK_MONOTONIC ? 1
                       : last->ticks > first->ticks

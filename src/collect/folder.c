@@ -219,17 +219,15 @@ void tare__folder_sync(tare__folder *folder, tare__clock_sync *sync)
     tare__session_page *page = folder->page;
     uint64_t closest = UINT64_MAX;
     for (int i = 0; i < 3; i++) {
-        struct timespec real;
         uint64_t before = tare__clock_ticks(page->clock);
         uint64_t monotonic = tare__monotonic_ns();
         uint64_t after = tare__clock_ticks(page->clock);
         if (after - before >= closest)
             continue;
         closest = after - before;
-        clock_gettime(CLOCK_REALTIME, &real);
+        sync->realtime_ns = tare__clock_ns(CLOCK_REALTIME);
         sync->ticks = page->clock == TARE__CLOCK_MONOTONIC ? monotonic : before + closest / 2;
         sync->monotonic_ns = monotonic;
-        sync->realtime_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
     }
     uint32_t n = atomic_load(&page->sync_count);
     /* The first is kept: all later times refer to it. */

@@ -52,13 +52,6 @@ struct tare__stack_thread_state {
     uint32_t jitter;
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec at;
-    clock_gettime(clock, &at);
-    return (uint64_t)at.tv_sec * SECOND_NS + (uint64_t)at.tv_nsec;
-}
-
 /* ---- the sampling thread ----------------------------------------------------------------------------------- */
 
 static void seal(void *context)
@@ -88,14 +81,14 @@ static uint64_t scattered(tare__stack_thread_state *state, uint64_t interval_ns)
 /* Without credit, samples are dropped: the next ones stand for their time. */
 static void drain(tare__stack_thread_state *state)
 {
-    uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    uint64_t now = clock_ns(CLOCK_MONOTONIC), ticks = tare__clock_ticks(state->clock);
+    uint64_t cpu = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t now = tare__clock_ns(CLOCK_MONOTONIC), ticks = tare__clock_ticks(state->clock);
     double most = 2.0 * SECOND_NS * state->event_budget;
     state->credit_ns += (double)(now - state->credit_at_ns) * state->event_budget;
     state->credit_ns = state->credit_ns < most ? state->credit_ns : most;
     state->credit_at_ns = now;
     tare__stack_sampler_drain(state->sampler, ticks, now, state->credit_ns < 0);
-    uint64_t taken = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    uint64_t taken = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
     state->credit_ns -= (double)taken;
     state->drained_ns += taken;
 }
@@ -113,7 +106,7 @@ static bool stops(tare__stack_thread_state *state)
 static void wait_for_time(tare__stack_thread_state *state, uint64_t due_ns)
 {
     struct pollfd waits[2] = {{state->stop_fd, POLLIN, 0}, {tare__stack_sampler_descriptor(state->sampler), POLLIN, 0}};
-    for (uint64_t now; (now = clock_ns(CLOCK_MONOTONIC)) < due_ns;) {
+    for (uint64_t now; (now = tare__clock_ns(CLOCK_MONOTONIC)) < due_ns;) {
         uint64_t left = due_ns - now;
         if (state->stop_fd < 0 && left > UNHEARD_NS)
             left = UNHEARD_NS;
@@ -159,19 +152,19 @@ static void *sample(void *context)
     bool events = tare__stack_sampler_descriptor(state->sampler) >= 0;
     if (events)
         setpriority(PRIO_PROCESS, (id_t)gettid(), EVENTS_NICE);
-    uint64_t due = clock_ns(CLOCK_MONOTONIC), interval = state->interval_ns;
-    uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t due = tare__clock_ns(CLOCK_MONOTONIC), interval = state->interval_ns;
+    uint64_t before = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
     double cost = 0;
     while (wait_until(state, due)) {
         if (events) /* a pass would take the time of samples that are still in the buffers */
             drain(state);
-        uint64_t now = clock_ns(CLOCK_MONOTONIC);
+        uint64_t now = tare__clock_ns(CLOCK_MONOTONIC);
         tare__stack_sampler_pass(state->sampler, tare__clock_ticks(state->clock), now, interval);
         if (now - state->sealed_ns >= TARE__SEAL_NS) {
             seal(state);
             state->sealed_ns = now;
         }
-        state->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        state->cpu_ns = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
         uint64_t passes_ns = state->cpu_ns - state->drained_ns; /* with what waking up takes */
         cost += 0.1 * ((double)(passes_ns - before) - cost);
         before = passes_ns;
@@ -180,7 +173,7 @@ static void *sample(void *context)
         state->longest_ns = interval > state->longest_ns ? interval : state->longest_ns;
         state->passes++;
         due += scattered(state, interval);
-        uint64_t end = clock_ns(CLOCK_MONOTONIC);
+        uint64_t end = tare__clock_ns(CLOCK_MONOTONIC);
         if (due < end) {
             state->missed += (end - due) / state->interval_ns;
             due = end;
@@ -188,7 +181,7 @@ static void *sample(void *context)
     }
     drain(state);
     seal(state);
-    state->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    state->cpu_ns = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return NULL;
 }
 
@@ -259,7 +252,7 @@ void tare__stacks_open(tare__collector *collector, const tare__stack_options *op
     state->stacks = tare__stacks_new();
     state->squeezer = tare__squeezer_new();
     state->sampler = state->stacks ? tare__stack_sampler_new(state->stacks, seal, state) : NULL;
-    state->sealed_ns = clock_ns(CLOCK_MONOTONIC);
+    state->sealed_ns = tare__clock_ns(CLOCK_MONOTONIC);
     state->jitter = (uint32_t)state->sealed_ns;
     tare__stack_target first = {.pid = options->target};
     if (!state->sampler || !state->squeezer ||

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "sample.h"
 
@@ -148,9 +147,7 @@ void tare__sample_absent(tare__sample_set *set, uint32_t series, const char *rea
 
 static uint64_t thread_cpu_ns(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    return tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t tare__sample_cost_clock(const tare__sample_set *set)

@@ -41,17 +41,10 @@ void tare__unwind_process_changed(tare__unwind_process *process)
     process->changed = true;
 }
 
-static uint64_t own_cpu_ns(void)
-{
-    struct timespec now;
-    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0
-               ? (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec
-               : 0;
-}
-
 static void read_maps(tare__unwind_process *process)
 {
-    uint64_t before = own_cpu_ns(); /* not the time that passed: on a busy machine that is mostly waiting */
+    /* Not the time that passed: on a busy machine that is mostly waiting. */
+    uint64_t before = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (tare__unwind_maps_read(process->pid, &process->maps) == 1) {
         memset(process->cache, 0, sizeof(process->cache));
         memset(process->calls, 0, sizeof(process->calls));
@@ -59,7 +52,7 @@ static void read_maps(tare__unwind_process *process)
         process->vdso = 0;
     }
     process->read_ns = tare__monotonic_ns();
-    process->cost_ns = own_cpu_ns() - before;
+    process->cost_ns = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
     process->changed = false;
 }
 
