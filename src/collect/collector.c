@@ -117,10 +117,8 @@ int tare__collector_head(tare__collector *collector, const tare__run_about *abou
     tare__field_string(fields, TARE__FIELD_WRITER, "tare " TARE_VERSION);
     tare__field_string(fields, TARE__FIELD_FOLDER, collector->folder.path);
     tare__tell_environment(fields);
-    if (about->interval_ns)
-        tare__field_number(fields, TARE__FIELD_INTERVAL, about->interval_ns);
-    if (about->attached)
-        tare__field_number(fields, TARE__FIELD_ATTACHED, (uint64_t)about->attached);
+    tare__field_some(fields, TARE__FIELD_INTERVAL, about->interval_ns);
+    tare__field_some(fields, TARE__FIELD_ATTACHED, (uint64_t)about->attached);
     if (about->carbon_g_per_kwh > 0)
         tare__field_number(fields, TARE__FIELD_CARBON, (uint64_t)(about->carbon_g_per_kwh * 1000 + 0.5));
     tell_peaks(fields, &about->peaks);
@@ -316,8 +314,7 @@ static void refusals(tare__collector *collector, tare__text *fields)
                               why[i]);
     }
     for (uint32_t i = 0; i < TARE__COUNT_OF(numbers); i++)
-        if (numbers[i])
-            tare__field_number(fields, (tare__field)(TARE__FIELD_REFUSED_SPACE + i), numbers[i]);
+        tare__field_some(fields, (tare__field)(TARE__FIELD_REFUSED_SPACE + i), numbers[i]);
 }
 
 static void tell_unread(tare__collector *collector)
@@ -358,11 +355,9 @@ static void tell_sampling(tare__collector *collector, tare__text *fields)
     if (collector->child.known) {
         tare__field_number(fields, TARE__FIELD_CHILD_USER, collector->child.user_ns);
         tare__field_number(fields, TARE__FIELD_CHILD_SYSTEM, collector->child.system_ns);
-        if (collector->child.peak_bytes)
-            tare__field_number(fields, TARE__FIELD_CHILD_PEAK, collector->child.peak_bytes);
+        tare__field_some(fields, TARE__FIELD_CHILD_PEAK, collector->child.peak_bytes);
     }
-    if (collector->oom_killed)
-        tare__field_number(fields, TARE__FIELD_OOM_KILLED, 1);
+    tare__field_some(fields, TARE__FIELD_OOM_KILLED, collector->oom_killed);
 }
 
 /* The RUN block once more, now that the GPUs are known: detecting them takes too long for the first block. */
@@ -424,8 +419,7 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
             tare__field_number(fields, TARE__FIELD_END_REALTIME, collector->ended_realtime);
             tare__field_number(fields, TARE__FIELD_END_TICKS, collector->ended_ticks);
         }
-        if (collector->unread_rings + collector->broken_rings)
-            tare__field_number(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
+        tare__field_some(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
         seal_end(collector);
         return;
     }
@@ -444,8 +438,7 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
     tell_unread(collector);
     if (!collector->salvaging && access(collector->folder.path, F_OK) != 0)
         tare__field_number(fields, TARE__FIELD_FOLDER_GONE, 1);
-    if (collector->unread_rings + collector->broken_rings)
-        tare__field_number(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
+    tare__field_some(fields, TARE__FIELD_UNREAD_RINGS, collector->unread_rings + collector->broken_rings);
     if (writer->rotated_spans || writer->rotated_before) {
         tare__field_number(fields, TARE__FIELD_ROTATED_SPANS, writer->rotated_spans);
         tare__field_number(fields, TARE__FIELD_ROTATED_BEFORE, writer->rotated_before);
@@ -455,8 +448,7 @@ static void make_end(tare__collector *collector, int exit_status, int signal, ui
     if (collector->notes.length && !collector->notes.failed)
         tare__field_string(fields, TARE__FIELD_NOTES, collector->notes.data);
     collector->notes.length = notes; /* this may be repeated */
-    if (left_running)
-        tare__field_number(fields, TARE__FIELD_LEFT_RUNNING, left_running);
+    tare__field_some(fields, TARE__FIELD_LEFT_RUNNING, left_running);
     tell_sampling(collector, fields);
     seal_end(collector);
 }

@@ -116,15 +116,11 @@ void tare__tell_process(tare__collector *collector, tare__source *source, int ex
     tare__field_number(fields, TARE__FIELD_COST_INNER, ring->cost.inner);
     tare__field_number(fields, TARE__FIELD_COST_NEXT, ring->cost.next);
     tare__field_number(fields, TARE__FIELD_COST_AGGREGATE, ring->cost.aggregate);
-    if (source->left_ticks)
-        tare__field_number(fields, TARE__FIELD_LEFT_TICKS, source->left_ticks);
+    tare__field_some(fields, TARE__FIELD_LEFT_TICKS, source->left_ticks);
     uint64_t unattributed = atomic_load(&ring->unattributed_spans), others = atomic_load(&ring->unattributed_others);
-    if (unattributed)
-        tare__field_number(fields, TARE__FIELD_UNATTRIBUTED_SPANS, unattributed);
-    if (others)
-        tare__field_number(fields, TARE__FIELD_UNATTRIBUTED_OTHERS, others);
-    if (atomic_load(&ring->names_refused))
-        tare__field_number(fields, TARE__FIELD_NAMES_REFUSED, atomic_load(&ring->names_refused));
+    tare__field_some(fields, TARE__FIELD_UNATTRIBUTED_SPANS, unattributed);
+    tare__field_some(fields, TARE__FIELD_UNATTRIBUTED_OTHERS, others);
+    tare__field_some(fields, TARE__FIELD_NAMES_REFUSED, atomic_load(&ring->names_refused));
     if (source->reason[0])
         tare__field_string(fields, TARE__FIELD_UNREADABLE, source->reason);
     tare__tell_imports(collector, source->pid, fields);
@@ -144,12 +140,9 @@ void tare__tell_stream(tare__collector *collector, tare__source *source, tare__s
     tare__field_number(fields, TARE__FIELD_STREAM_NUMBER, stream->number);
     tare__field_number(fields, TARE__FIELD_TID, (uint64_t)(uint32_t)stream->tid);
     tare__field_bytes(fields, TARE__FIELD_THREAD_NAME, stream->name, strnlen(stream->name, sizeof stream->name));
-    if (stream->dropped_spans)
-        tare__field_number(fields, TARE__FIELD_DROPPED_SPANS, stream->dropped_spans);
-    if (stream->dropped_others)
-        tare__field_number(fields, TARE__FIELD_DROPPED_OTHERS, stream->dropped_others);
-    if (stream->skipped)
-        tare__field_number(fields, TARE__FIELD_SKIPPED_SLOTS, stream->skipped);
+    tare__field_some(fields, TARE__FIELD_DROPPED_SPANS, stream->dropped_spans);
+    tare__field_some(fields, TARE__FIELD_DROPPED_OTHERS, stream->dropped_others);
+    tare__field_some(fields, TARE__FIELD_SKIPPED_SLOTS, stream->skipped);
     append_fields(collector, TARE__BLOCK_STREAM, stream->id);
     stream->told = true;
 }

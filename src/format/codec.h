@@ -430,6 +430,7 @@ int tare__clock_read(const tare__block_header *header, const uint8_t *payload, s
                      uint32_t room, uint32_t *n);
 
 void tare__field_number(tare__text *fields, tare__field tag, uint64_t value);
+void tare__field_some(tare__text *fields, tare__field tag, uint64_t value); /* a number, unless it is 0 */
 void tare__field_bytes(tare__text *fields, tare__field tag, const void *data, size_t bytes);
 void tare__field_string(tare__text *fields, tare__field tag, const char *string);
 /* Wraps fields into a block of this kind. */

@@ -94,6 +94,12 @@ void tare__field_number(tare__text *fields, tare__field tag, uint64_t value)
     tare__field_bytes(fields, tag, bytes, (size_t)(end - bytes));
 }
 
+void tare__field_some(tare__text *fields, tare__field tag, uint64_t value)
+{
+    if (value)
+        tare__field_number(fields, tag, value);
+}
+
 void tare__field_string(tare__text *fields, tare__field tag, const char *string)
 {
     tare__field_bytes(fields, tag, string, strlen(string));

@@ -112,8 +112,7 @@ static void write_run(pen *pen)
     if (importer->host[0])
         tare__field_string(fields, TARE__FIELD_HOST, importer->host);
     uint64_t realtime = realtime_of(importer, importer->first_ns);
-    if (realtime)
-        tare__field_number(fields, TARE__FIELD_START_REALTIME, realtime);
+    tare__field_some(fields, TARE__FIELD_START_REALTIME, realtime);
     tare__field_number(fields, TARE__FIELD_START_TICKS, 1);
     tare__field_number(fields, TARE__FIELD_CLOCK_KIND, TARE__CLOCK_MONOTONIC);
     tare__text writer = {0};
@@ -436,8 +435,7 @@ static void write_end(pen *pen)
     const tare__importer *importer = pen->importer;
     const tare__import_report *report = importer->report;
     uint64_t realtime = realtime_of(importer, importer->last_ns);
-    if (realtime)
-        tare__field_number(&pen->fields, TARE__FIELD_END_REALTIME, realtime);
+    tare__field_some(&pen->fields, TARE__FIELD_END_REALTIME, realtime);
     tare__field_number(&pen->fields, TARE__FIELD_END_TICKS, ticks_of(pen, importer->last_ns));
     if (report->broken) {
         tare__text missing = {0};
