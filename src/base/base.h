@@ -292,6 +292,9 @@ const char *tare__trust_file(int fd);
 bool tare__trust_path(const char *path, tare__error *error);
 /* The same; `real` is the path that was checked, with links resolved. Use that one. */
 bool tare__trust_real(const char *path, char real[PATH_MAX], tare__error *error);
+/* Whether it is one of a list of words. */
+bool tare__is_one_of(const char *word, const char *const *list, size_t n);
+#define TARE__IS_ONE_OF(word, list) tare__is_one_of(word, list, TARE__COUNT_OF(list))
 /* Without directories. */
 static inline const char *tare__base_name(const char *path)
 {

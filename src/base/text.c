@@ -69,6 +69,14 @@ void tare__text_format(tare__text *text, const char *format, ...)
     va_end(args);
 }
 
+bool tare__is_one_of(const char *word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, list[i]) == 0)
+            return true;
+    return false;
+}
+
 void tare__text_pad_to(tare__text *text, size_t column)
 {
     size_t start = text->length;

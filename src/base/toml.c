@@ -301,10 +301,7 @@ static int read_pair(reader *from, tare__toml_sink *sink, void *context)
 static bool is_a_commands(const char *name)
 {
     static const char *const names[] = {"check", "history"};
-    for (size_t i = 0; i < TARE__COUNT_OF(names); i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+    return TARE__IS_ONE_OF(name, names);
 }
 
 /* `from` points to a '['. */

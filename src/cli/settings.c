@@ -105,10 +105,7 @@ static bool is_the_packages(const char *name)
         "monitor_cpu", "enable_optimizations", "use_mixed_precision", "use_compile", "use_channels_last",
         "save_profiles", "output_dir", "enable_memory_monitoring", "memory_monitor_batches",
     };
-    for (size_t i = 0; i < TARE__COUNT_OF(foreign); i++)
-        if (strcmp(name, foreign[i]) == 0)
-            return true;
-    return false;
+    return TARE__IS_ONE_OF(name, foreign);
 }
 
 /* Settings of a project may be untrusted: files they name must be inside its folder, and nothing is sent to a server

@@ -33,10 +33,7 @@ static bool is_version(const char *text)
 {
     static const char *const builds[] = {"", "d", "t", "td", "-dbg", "-debug", "-nogil"};
     text += strspn(text, "0123456789.");
-    for (size_t i = 0; i < TARE__COUNT_OF(builds); i++)
-        if (strcmp(text, builds[i]) == 0)
-            return true;
-    return false;
+    return TARE__IS_ONE_OF(text, builds);
 }
 
 static bool is_interpreter(const char *word)

@@ -236,10 +236,7 @@ static tare__profile_node *node_of(state *state)
 static bool holds_graph(const event *event)
 {
     static const char *const ops[] = {"If", "Loop", "Scan"};
-    for (size_t i = 0; i < TARE__COUNT_OF(ops); i++)
-        if (strcmp(event->op, ops[i]) == 0)
-            return true;
-    return false;
+    return TARE__IS_ONE_OF(event->op, ops);
 }
 
 /* Its time without that of the nodes inside it, which have separate entries. They precede it, and began later. */

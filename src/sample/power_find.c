@@ -10,14 +10,6 @@
 
 #define ENTRIES_MAX 128
 
-static bool is_one_of(const char *name, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 static void line_of(const char *root, const char *folder, const char *entry, const char *file, char *out, size_t room)
 {
     char path[160];
@@ -29,7 +21,7 @@ static void line_of(const char *root, const char *folder, const char *entry, con
 bool tare__sensor_is_cpu(const char *chip)
 {
     static const char *const chips[] = {"coretemp", "k10temp", "k8temp", "zenpower", "cpu_thermal", "cputemp", "cpu"};
-    return is_one_of(chip, chips, TARE__COUNT_OF(chips));
+    return TARE__IS_ONE_OF(chip, chips);
 }
 
 static size_t add_inputs(const char *root, const char *chip, tare__power_file *files, size_t room)
@@ -61,7 +53,7 @@ static size_t add_zones(const char *root, tare__power_file *files, size_t room)
     for (int i = 0; i < n && found < room; i++) {
         char type[40];
         line_of(root, folder, zones[i].name, "type", type, sizeof type);
-        if (!is_one_of(type, types, TARE__COUNT_OF(types)))
+        if (!TARE__IS_ONE_OF(type, types))
             continue;
         tare__power_file *file = &files[found++];
         *file = (tare__power_file){.lap = 0};

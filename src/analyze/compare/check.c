@@ -25,9 +25,8 @@ static bool is_main(const tare__figure *figure)
 {
     static const char *const whole[] = {"run.elapsed", "run.cpu", "run.peak_rss", "run.peak_gpu_memory"};
     static const char *const families[] = {"step", "epoch", "request", "model"};
-    for (size_t i = 0; i < TARE__COUNT_OF(whole); i++)
-        if (strcmp(figure->name, whole[i]) == 0)
-            return true;
+    if (TARE__IS_ONE_OF(figure->name, whole))
+        return true;
     for (size_t i = 0; i < TARE__COUNT_OF(families); i++) {
         size_t length = strlen(families[i]);
         if (strncmp(figure->name, families[i], length) == 0 && strchr(".:[", figure->name[length]))

@@ -29,10 +29,7 @@ static size_t number_length(const char *text)
 static bool is_duration(const char *unit)
 {
     static const char *const units[] = {"ns", "us", "µs", "ms", "s", "m", "min", "h", "d"};
-    for (size_t i = 0; i < TARE__COUNT_OF(units); i++)
-        if (strcmp(units[i], unit) == 0)
-            return true;
-    return false;
+    return TARE__IS_ONE_OF(unit, units);
 }
 
 /* A number with its unit, converted to the unit of figures. */
@@ -118,10 +115,7 @@ int tare__threshold_parse(const char *word, const char *what, tare__threshold *t
 static bool is_rate(const char *unit)
 {
     static const char *const rates[] = {"", "/s", "samples/s", "images/s", "tokens/s", "requests/s"};
-    for (size_t i = 0; i < TARE__COUNT_OF(rates); i++)
-        if (strcmp(rates[i], unit) == 0)
-            return true;
-    return false;
+    return TARE__IS_ONE_OF(unit, rates);
 }
 
 int tare__threshold_check(const tare__threshold *threshold, const char *unit, const char *what, tare__error *error)

@@ -49,10 +49,7 @@ static bool is_aside(const canon *name)
     static const char *const phases[] = {"optimizer", "data", "copy"};
     if (name->kind == TARE_KIND_OPERATOR)
         return strncmp(name->text, "Optimizer.", 10) == 0;
-    for (size_t i = 0; i < TARE__COUNT_OF(phases) && name->kind == TARE_KIND_PHASE; i++)
-        if (strcmp(name->text, phases[i]) == 0)
-            return true;
-    return false;
+    return name->kind == TARE_KIND_PHASE && TARE__IS_ONE_OF(name->text, phases);
 }
 
 static int load_keys(canons *names, tare__intern *keys)
