@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "emit/emit.h"
+#include "inputs.h"
 #include "keep.h"
 #include "model/model.h"
 #include "model_measure.h"
@@ -222,15 +223,6 @@ static int show(const model_settings *settings, const tare__model_view *view, bo
     return tare__view_one(settings->output, &settings->emit, !format, write, view, unwritten, error);
 }
 
-static int exit_status_of(int status, bool unwritten)
-{
-    if (status == TARE_E_USAGE)
-        return TARE__EXIT_USAGE;
-    if (unwritten || status == TARE_E_MEMORY)
-        return TARE__EXIT_FAILED;
-    return status ? TARE__EXIT_INPUT : TARE__EXIT_OK;
-}
-
 static int analyze_and_show(model_settings *settings, tare__error *error)
 {
     tare__model_report *report = NULL;
@@ -251,7 +243,9 @@ static int analyze_and_show(model_settings *settings, tare__error *error)
         status = show(settings, &view, &unwritten, error);
     if (!status && settings->default_output)
         tare__cli_say(ME, "wrote %s", settings->default_output);
-    int exit_status = exit_status_of(status, unwritten);
+    int exit_status = unwritten && status != TARE_E_USAGE ? TARE__EXIT_FAILED
+                      : status                             ? tare__cli_load_exit(status)
+                                                           : TARE__EXIT_OK;
     if (exit_status)
         tare__cli_say(ME, "%s", error->text[0] ? error->text : "cannot write the report");
     else

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "inputs.h"
 #include "views.h"
 
 #define ME "tare report"
@@ -147,13 +148,6 @@ static int find_place(report_settings *settings, const char *path, tare__error *
 }
 
 /* ---- the report ---------------------------------------------------------------------------------- */
-static int exit_status_of(int status)
-{
-    if (status == TARE_E_USAGE)
-        return TARE__EXIT_USAGE;
-    return status == TARE_E_MEMORY ? TARE__EXIT_FAILED : TARE__EXIT_INPUT;
-}
-
 static int analyze(tare__trace *trace, report_settings *settings, tare__analysis **analysis, tare__error *error)
 {
     tare__rules *rules = NULL;
@@ -181,7 +175,7 @@ static int report(tare__trace *trace, report_settings *settings, tare__error *er
         tare__cli_say(ME, "wrote %s", settings->default_output);
     if (unwritten)
         return status == TARE_E_USAGE ? TARE__EXIT_USAGE : TARE__EXIT_FAILED;
-    return status ? exit_status_of(status) : TARE__EXIT_OK;
+    return status ? tare__cli_load_exit(status) : TARE__EXIT_OK;
 }
 
 static int read_settings(int argc, char **argv, report_settings *settings, tare__cli_words *words, const char **path,
@@ -238,7 +232,7 @@ static int report_main(int argc, char **argv)
     tare__trace *trace = NULL;
     status = tare__engine_open(path, say, NULL, &trace, &error);
     settings.emit.trace = status ? path : tare__trace_path(trace);
-    int exit_status = status ? exit_status_of(status) : report(trace, &settings, &error);
+    int exit_status = status ? tare__cli_load_exit(status) : report(trace, &settings, &error);
     tare__trace_close(trace);
     free(settings.default_output);
     if (exit_status)

@@ -47,6 +47,7 @@ typedef struct tare__onnx_info {
     int rank; /* TARE__MODEL_UNKNOWN */
     tare__onnx_dim *dims;
 } tare__onnx_info;
+const tare__onnx_info *tare__onnx_info_of(const tare__onnx_info *infos, size_t n, tare__slice name); /* NULL: none */
 
 typedef struct tare__onnx_graph {
     tare__slice name;

@@ -35,7 +35,7 @@ static void tensor_of(tare__walk *walk, const tare__value *value, tare__model_te
         tensor->bytes = (int64_t)bytes;
 }
 
-static const tare__onnx_info *info_of(const tare__onnx_info *infos, size_t n, tare__slice name)
+const tare__onnx_info *tare__onnx_info_of(const tare__onnx_info *infos, size_t n, tare__slice name)
 {
     for (size_t i = 0; i < n; i++) {
         if (tare__slice_equal(infos[i].name, name))
@@ -77,7 +77,7 @@ static const tare__model_tensor *tensors_of(tare__walk *walk, tare__value *const
     }
     for (size_t i = 0; i < n; i++) {
         /* Outputs of a function or branch have another name inside: outputs use the graph's names. */
-        const tare__onnx_info *info = n_infos == n ? &infos[i] : info_of(infos, n_infos, values[i]->name);
+        const tare__onnx_info *info = n_infos == n ? &infos[i] : tare__onnx_info_of(infos, n_infos, values[i]->name);
         tensor_of(walk, values[i], &tensors[i]);
         if (info)
             tensors[i].name = tare__walk_copy(walk, info->name);

@@ -353,14 +353,6 @@ static void know_values(tare__walk *walk, tare__value *value, const tare__model_
     tare__set_content(&step, 0, values, (size_t)n);
 }
 
-static const tare__onnx_info *info_of(const tare__onnx_graph *graph, tare__slice name)
-{
-    for (size_t i = 0; i < graph->n_inputs; i++)
-        if (tare__slice_equal(graph->inputs[i].name, name))
-            return &graph->inputs[i];
-    return NULL;
-}
-
 static int fill_inputs(tare__walk *walk, const tare__onnx_graph *graph)
 {
     tare__input *all = tare__arena_alloc(walk->model->arena, (walk->n_inputs + 1) * sizeof *all);
@@ -369,7 +361,7 @@ static int fill_inputs(tare__walk *walk, const tare__onnx_graph *graph)
         return tare__walk_no_memory(walk);
     for (size_t i = 0; i < walk->n_inputs; i++) {
         const tare__value *value = walk->inputs[i];
-        const tare__onnx_info *info = info_of(graph, value->name);
+        const tare__onnx_info *info = tare__onnx_info_of(graph->inputs, graph->n_inputs, value->name);
         all[i] = (tare__input){.name = tare__walk_copy(walk, value->name), .type = value->type, .rank = value->rank,
                                .dims = value->dims};
         for (int d = 0; info && d < info->rank; d++)

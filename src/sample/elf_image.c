@@ -33,10 +33,16 @@ static bool read_file(const tare__elf *elf, uint64_t offset, void *out, size_t b
            tare__pread_all(elf->fd, out, bytes, offset, &got) == 0 && got == bytes;
 }
 
+size_t tare__process_memory(pid_t pid, uint64_t address, void *out, size_t bytes)
+{
+    struct iovec local = {out, bytes}, remote = {(void *)(uintptr_t)address, bytes}; // NOLINT: an address there
+    ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    return got > 0 ? (size_t)got : 0;
+}
+
 static bool read_memory(pid_t pid, uint64_t address, void *out, size_t bytes)
 {
-    struct iovec local = {out, bytes}, remote = {(void *)(uintptr_t)address, bytes};
-    return bytes && process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+    return bytes && tare__process_memory(pid, address, out, bytes) == bytes;
 }
 
 bool tare__elf_file(tare__elf *elf, int fd)

@@ -29,6 +29,8 @@ bool tare__elf_file(tare__elf *elf, int fd);
 /* `base`: where the first byte of the file is mapped. */
 bool tare__elf_memory(tare__elf *elf, pid_t pid, uint64_t base);
 
+/* Bytes of another process; how many were read. */
+size_t tare__process_memory(pid_t pid, uint64_t address, void *out, size_t bytes);
 /* Bytes at a virtual address of the image: how many of `bytes` there are up to the end of their part. */
 size_t tare__elf_read_some(const tare__elf *elf, uint64_t address, void *out, size_t bytes);
 bool tare__elf_read(const tare__elf *elf, uint64_t address, void *out, size_t bytes); /* all of them */

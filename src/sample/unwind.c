@@ -43,7 +43,8 @@ void tare__unwind_process_changed(tare__unwind_process *process)
 
 static void read_maps(tare__unwind_process *process)
 {
-    uint64_t before = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID); /* not the time that passed: on a busy machine that is mostly waiting */
+    /* Not the time that passed: on a busy machine that is mostly waiting. */
+    uint64_t before = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (tare__unwind_maps_read(process->pid, &process->maps) == 1) {
         memset(process->cache, 0, sizeof(process->cache));
         memset(process->calls, 0, sizeof(process->calls));

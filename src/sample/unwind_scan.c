@@ -5,7 +5,6 @@
  * call before it. */
 #define _GNU_SOURCE
 #include <string.h>
-#include <sys/uio.h>
 
 #include "unwind_inner.h"
 
@@ -13,13 +12,6 @@
 #define TAIL_BYTES 64u      /* of a copy without a return address */
 #define SCAN_WORDS 2048u    /* of the stack */
 #define GAP_BYTES 65536u    /* a function without tables begins at most this far before its code */
-
-static size_t read_memory(pid_t pid, uint64_t address, void *out, size_t bytes)
-{
-    struct iovec local = {out, bytes}, remote = {(void *)(uintptr_t)address, bytes}; // NOLINT: an address there
-    ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-    return got > 0 ? (size_t)got : 0;
-}
 
 /* ---- beyond the copy -------------------------------------------------------------------------------------- */
 static bool in_copy(const tare__unwind_memory *copy, uint64_t address)
@@ -52,7 +44,7 @@ static bool is_unchanged(const tare__unwind_beyond *beyond)
     if (!beyond->slot && copy->bytes < bytes) /* a few bytes may be the same by chance */
         return false;
     size_t at = beyond->slot ? (size_t)(beyond->slot - copy->address) : copy->bytes - bytes;
-    return read_memory(beyond->pid, copy->address + at, now, bytes) == bytes &&
+    return tare__process_memory(beyond->pid, copy->address + at, now, bytes) == bytes &&
            memcmp(now, copy->data + at, bytes) == 0;
 }
 
@@ -66,7 +58,7 @@ bool tare__unwind_beyond_word(tare__unwind_beyond *beyond, uint64_t address, uin
             return false;
         beyond->reads++;
         beyond->address = address;
-        beyond->bytes = read_memory(beyond->pid, address, beyond->data, sizeof(beyond->data));
+        beyond->bytes = tare__process_memory(beyond->pid, address, beyond->data, sizeof(beyond->data));
         if (beyond->bytes < sizeof(*out) || !is_unchanged(beyond)) {
             beyond->bytes = 0;
             beyond->reads = READS_MAX;
@@ -80,7 +72,7 @@ bool tare__unwind_beyond_word(tare__unwind_beyond *beyond, uint64_t address, uin
 /* ---- calls ------------------------------------------------------------------------------------------------ */
 static bool pointer_at(pid_t pid, uint64_t address, uint64_t *out)
 {
-    return read_memory(pid, address, out, sizeof(*out)) == sizeof(*out);
+    return tare__process_memory(pid, address, out, sizeof(*out)) == sizeof(*out);
 }
 
 /* The address behind this code and a displacement from there: both are relative to the next instruction. */
@@ -97,7 +89,7 @@ static uint64_t through_table(pid_t pid, uint64_t address)
     static const unsigned char landing[4] = {0xf3, 0x0f, 0x1e, 0xfa};
     unsigned char code[16];
     uint64_t target;
-    if (read_memory(pid, address, code, sizeof(code)) != sizeof(code))
+    if (tare__process_memory(pid, address, code, sizeof(code)) != sizeof(code))
         return address;
     size_t at = memcmp(code, landing, sizeof(landing)) == 0 ? sizeof(landing) : 0;
     at += code[at] == 0xf2;
@@ -116,7 +108,7 @@ static uint64_t called(tare__unwind_process *process, uint64_t ip)
     if (known->ip == ip)
         return known->target;
     *known = (tare__unwind_call){.ip = ip};
-    if (read_memory(process->pid, ip - sizeof(code), code, sizeof(code)) != sizeof(code))
+    if (tare__process_memory(process->pid, ip - sizeof(code), code, sizeof(code)) != sizeof(code))
         return 0;
     if (code[1] == 0xe8)
         known->target = through_table(process->pid, relative(code + 2, ip));

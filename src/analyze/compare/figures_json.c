@@ -12,11 +12,6 @@
 #define NAME_MAX_BYTES ((size_t)4096)
 #define NOTES_MAX ((size_t)1000)
 
-typedef struct source {
-    const char *text;
-    size_t length, at;
-} source;
-
 typedef struct parser {
     tare__json_reader json;
     const char *name;
@@ -28,16 +23,6 @@ typedef struct parser {
     size_t samples_room;
     tare__text key;
 } parser;
-
-static int64_t read_source(void *context, void *into, size_t bytes)
-{
-    source *from = context;
-    size_t left = from->length - from->at, taken = left < bytes ? left : bytes;
-    if (taken)
-        memcpy(into, from->text + from->at, taken);
-    from->at += taken;
-    return (int64_t)taken;
-}
 
 static int wrong(parser *parser, const char *what)
 {
@@ -316,12 +301,12 @@ static int take_document(parser *parser)
 int tare__figures_read_json(const char *text, size_t length, const char *name, tare__figures **figures,
                             tare__error *error)
 {
-    source source = {text, length, 0};
+    tare__memory_source source = {text, length};
     parser parser = {.name = name, .error = error, .version = NAN, .into = tare__figures_new("baseline")};
     *figures = NULL;
     if (!parser.into)
         return no_memory(&parser);
-    if (!tare__json_reader_open(&parser.json, read_source, &source)) {
+    if (!tare__json_reader_open(&parser.json, tare__memory_read, &source)) {
         tare__figures_free(parser.into);
         return no_memory(&parser);
     }
