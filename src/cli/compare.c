@@ -166,8 +166,8 @@ static int check_words(compare_settings *settings, const tare__cli_words *words,
     if (!listed && count < 2)
         return tare__fail(error, TARE_E_USAGE, "missing runs: tare compare BASELINE.tare CANDIDATE.tare");
     if (!listed && count > 2)
-        return tare__fail(error, TARE_E_USAGE, "more than two files: use --baseline FILE... --candidate FILE..., and -o "
-                                               "FILE for the output");
+        return tare__fail(error, TARE_E_USAGE, "more than two files: use --baseline FILE... --candidate FILE..., and "
+                                               "-o FILE for the output");
     for (int i = 0; i < 2 && !listed; i++) {
         settings->pair[i] = word_at(words, i);
         settings->sides[i] = (names){&settings->pair[i], 1};

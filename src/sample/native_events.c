@@ -73,8 +73,8 @@ static long open_event(struct perf_event_attr *attributes, pid_t pid, int cpu, i
 
 tare__native_open_function *tare__native_open = open_event;
 
-/* A little longer than asked for, and not by a simple ratio: a program that repeats itself every 1, 5, 10 or 20 ms of CPU
- * time would otherwise always be sampled at the same places. */
+/* A little longer than asked for, and not by a simple ratio: a program that repeats itself every 1, 5, 10 or 20 ms of
+ * CPU time would otherwise always be sampled at the same places. */
 static uint64_t period_of(uint64_t interval_ns)
 {
     return interval_ns + interval_ns * 382 / 10000;

@@ -435,7 +435,8 @@ RHYTHM = """
 
 @pytest.mark.parametrize("options, column, clock, names", [
     ((), "total_ns", "time.monotonic", ("waits_first", "waits_then")),
-    pytest.param(("--native",), "cpu_ns", "time.thread_time", ("runs_first", "runs_then"), marks=test_native.pytestmark)])
+    pytest.param(("--native",), "cpu_ns", "time.thread_time", ("runs_first", "runs_then"),
+                 marks=test_native.pytestmark)])
 def test_a_program_in_the_rhythm_of_the_samples(bench, options, column, clock, names):
     """About 5 ms here, 5 ms there, 100 times a second, as often as samples are taken."""
     script = write(bench, "rhythm.py", RHYTHM.replace("TURNS", f"turns({clock}, {names[0]}, {names[1]})"))

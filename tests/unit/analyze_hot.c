@@ -306,6 +306,26 @@ static void an_idle_server_has_nothing_to_gain(void **state)
     const tare__finding *found = finding(of, "hot-code");
     assert_non_null(found);
     assert_true(isnan(found->gain));
+    assert_null(strstr(found->evidence, "Meanwhile"));
+    done(b, of);
+}
+
+/* Its threads do the work: their line is what can be changed. */
+static void a_server_works_in_other_threads(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t module = stacks_python(&s, 0, "<module>", APP "serve.py", 8);
+    uint32_t selects = stacks_python(&s, module, "select", LIB "selectors.py", 416);
+    uint32_t renders = stacks_python(&s, 0, "render", APP "serve.py", 20);
+    stacks_samples(&s, main_thread, selects, TARE__STATE_NETWORK, 160);
+    stacks_samples(&s, stacks_thread(&s, 77, 90, 5, "handler"), renders, TARE__STATE_RUNNING, 30);
+    tare__analysis *of = finish();
+    const tare__finding *found = finding(of, "hot-code");
+    assert_non_null(found);
+    assert_int_equal(found->line, 8);
+    assert_non_null(strstr(found->evidence, "Meanwhile, 100 % of the time in which other threads work (300 ms of 300 "
+                                            "ms) is render at serve.py:20, running."));
     done(b, of);
 }
 
@@ -405,6 +425,7 @@ int main(void)
         cmocka_unit_test(what_waiting_tasks_do_is_said),
         cmocka_unit_test(a_cell_of_a_notebook_is_named),
         cmocka_unit_test(an_idle_server_has_nothing_to_gain),
+        cmocka_unit_test(a_server_works_in_other_threads),
         cmocka_unit_test(an_import_is_no_algorithm),
         cmocka_unit_test(threads_that_wait_for_the_gil),
         cmocka_unit_test(an_operation_names_its_line),

@@ -85,8 +85,8 @@ const char *tare__compare_waiting(const tare__figures *base, const tare__figures
                  sides[load < 0], fabs(load) * 100);
     else if (more > WAITING || more < 1 / WAITING)
         snprintf(room, size,
-                 "elapsed time and CPU time changed by different factors: %s waited for a larger part of its time, for a "
-                 "device, a lock, or a CPU of a busy machine", sides[more > 1]);
+                 "elapsed time and CPU time changed by different factors: %s waited for a larger part of its time, for "
+                 "a device, a lock, or a CPU of a busy machine", sides[more > 1]);
     else
         return NULL;
     return room;

@@ -202,6 +202,9 @@ static bool waits_for_others(const tare__hot *hot)
     return hot->state == TARE__STATE_LOCK || hot->state == TARE__STATE_PIPE || hot->state == TARE__STATE_CHILD;
 }
 
+#define MEANWHILE        0.5  /* time of others, as a share of that wait, that is worth a sentence */
+#define MEANWHILE_SERVES 0.05 /* … where a thread only hands out work: a server that waits for its clients */
+
 /* The line on which other threads and processes work, or else wait for something other than their next task. */
 static void say_meanwhile(findings *out, const tare__analysis *of, const tare__sampled_thread_row *waits,
                           const tare__hot *hot)
@@ -210,12 +213,13 @@ static void say_meanwhile(findings *out, const tare__analysis *of, const tare__s
     tare__hot_question question = {.thread = is_other_thread, .context = waits, .states = active};
     tare__hot others;
     const char *time = "the time in which other threads work";
-    bool known = tare__hot_line(of, &question, &others) && others.own && others.all_ns >= 0.5 * hot->ns;
+    double least_ns = (is_idle_loop(hot) ? MEANWHILE_SERVES : MEANWHILE) * hot->ns;
+    bool known = tare__hot_line(of, &question, &others) && others.own && others.all_ns >= least_ns;
     if (!known) {
         question.states = 0;
         question.own = true;
         time = "the time of your code in other threads";
-        known = tare__hot_line(of, &question, &others) && others.all_ns >= 0.5 * hot->ns &&
+        known = tare__hot_line(of, &question, &others) && others.all_ns >= least_ns &&
                 (others.state != TARE__STATE_LOCK || !others.inner);
     }
     if (known && (others.line != hot->line || strcmp(others.file, hot->file) != 0))
@@ -263,7 +267,7 @@ void tare__rule_hot_code(findings *out, const tare__analysis *of)
     tare__say_hot_line(out, of, &hot, time);
     if (imports)
         say_imported(out, of->whole ? of->whole : of);
-    if (waits_for_others(&hot))
+    if (waits_for_others(&hot) || serves)
         say_meanwhile(out, of, leading, &hot);
     tare__say_advice(out, "%s", advice_for(&hot, imports));
     if (serves)

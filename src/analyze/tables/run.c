@@ -297,8 +297,8 @@ static void note_uncovered(note_list *list, const work *work, const tare__analys
          tare__unit_percent(share, sampled_ns / all_ns), tare__unit_time(time, sampled_ns),
          tare__unit_time(all, all_ns),
          native ? "processes that ended too soon to be sampled"
-                : "processes that ended too soon to be sampled or are not Python programs, and of threads without Python "
-                  "code (--native samples these, too)");
+                : "processes that ended too soon to be sampled or are not Python programs, and of threads without "
+                  "Python code (--native samples these, too)");
 }
 
 /* Last of the tables: the notes refer to all others. */
