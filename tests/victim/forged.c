@@ -1,6 +1,7 @@
 /* forged: a program with the memory of an interpreter of Python 3.13 that never ran, to be read by the stack sampler:
  * `forged stack NAME`, `forged offset NUMBER` (that offset reaches before its struct),
- * `forged scattered THREADS FRAMES` (frames far from each other). Prints its process id, then works until it is killed. One thread.
+ * `forged scattered THREADS FRAMES` (frames far from each other). Prints its process id, then works until it is killed.
+ * One thread.
  * Must not need Python. */
 #define _GNU_SOURCE
 #include <stdint.h>
