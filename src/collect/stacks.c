@@ -3,15 +3,18 @@
  * Two threads: everything they share is under one mutex. Must not know how stacks are read. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,18 +28,19 @@
 #define READY_MAX (16u << 20) /* bytes of blocks that wait for the collector */
 #define SECOND_NS 1000000000u
 #define SCATTERED_NS 1000000u /* shorter intervals vary less */
-#define UNHEARD_NS 50000000u /* without a descriptor by which the thread is told to end */
+#define UNHEARD_NS 50000000u /* without a descriptor by which a thread that waits for events is told to end */
+#define COST_NS 50000000u    /* between two looks at its own CPU time, which is a system call */
 
 struct tare__stack_thread_state {
     pthread_t thread;
+    _Atomic uint32_t stops; /* a futex: 1: the thread is to end */
     pthread_mutex_t mutex;
     /* under the mutex */
-    bool stop;
     tare__text ready; /* complete blocks */
     uint64_t lost;    /* samples in blocks that could not be handed over */
     tare__stack_target *targets;
     size_t target_count, target_room;
-    bool targets_fresh;
+    _Atomic bool targets_fresh; /* read without it, too */
     /* of the sampling thread; the collector's again when that has ended */
     tare__stacks *stacks;
     tare__stack_sampler *sampler;
@@ -44,7 +48,7 @@ struct tare__stack_thread_state {
     tare__text block;
     tare__stack_target *own_targets;
     size_t own_room;
-    int stop_fd;      /* readable: the thread is to end; -1: none, it checks now and then */
+    int stop_fd;      /* with events; readable: the thread is to end; -1: none, it checks now and then */
     uint64_t interval_ns, longest_ns, cpu_ns, drained_ns, sealed_ns, passes, missed;
     double budget, event_budget;
     double credit_ns; /* of CPU time for events */
@@ -99,30 +103,41 @@ static void drain(tare__stack_thread_state *state)
 
 static bool stops(tare__stack_thread_state *state)
 {
-    pthread_mutex_lock(&state->mutex);
-    bool stop = state->stop;
-    pthread_mutex_unlock(&state->mutex);
-    return stop;
+    return atomic_load(&state->stops) != 0;
 }
 
-/* Threads that ran for an interval are sampled at once: what they do is read from their memory. One system call where
- * nothing happens meanwhile: waking up is most of what a sample costs. */
-static void wait_for_time(tare__stack_thread_state *state, uint64_t due_ns)
+/* Threads that ran for an interval are sampled at once: what they do is read from their memory. */
+static void wait_for_events(tare__stack_thread_state *state, int events, uint64_t due_ns)
 {
-    struct pollfd waits[2] = {{state->stop_fd, POLLIN, 0}, {tare__stack_sampler_descriptor(state->sampler), POLLIN, 0}};
+    struct pollfd waits[2] = {{state->stop_fd, POLLIN, 0}, {events, POLLIN, 0}};
     for (uint64_t now; (now = tare__clock_ns(CLOCK_MONOTONIC)) < due_ns;) {
         uint64_t left = due_ns - now;
         if (state->stop_fd < 0 && left > UNHEARD_NS)
             left = UNHEARD_NS;
         struct timespec most = {(time_t)(left / SECOND_NS), (long)(left % SECOND_NS)};
-        int ready = ppoll(waits, waits[1].fd >= 0 ? 2 : 1, &most, NULL);
+        int ready = ppoll(waits, 2, &most, NULL);
         if (ready > 0 && waits[1].revents)
             drain(state);
         if (ready > 0 ? waits[0].revents != 0 : ready < 0 && errno != EINTR)
             return;
-        if (state->stop_fd < 0 && stops(state))
+        if (stops(state))
             return;
     }
+}
+
+/* One system call, the cheapest that can be ended early: waking up is most of what a sample costs. */
+static void wait_for_time(tare__stack_thread_state *state, uint64_t due_ns)
+{
+    const struct timespec due = {(time_t)(due_ns / SECOND_NS), (long)(due_ns % SECOND_NS)};
+    int events = tare__stack_sampler_descriptor(state->sampler);
+    if (events >= 0) {
+        wait_for_events(state, events, due_ns);
+        return;
+    }
+    while (!stops(state) && tare__clock_ns(CLOCK_MONOTONIC) < due_ns)
+        if (syscall(SYS_futex, &state->stops, FUTEX_WAIT_BITSET_PRIVATE, 0, &due, NULL, FUTEX_BITSET_MATCH_ANY) != 0 &&
+            errno != EINTR && errno != EAGAIN)
+            return;
 }
 
 /* True: it is time for a pass; false: the thread is to end. */
@@ -131,8 +146,9 @@ static bool wait_until(tare__stack_thread_state *state, uint64_t due_ns)
     bool fresh = false;
     size_t n = 0;
     wait_for_time(state, due_ns);
+    if (!atomic_load(&state->targets_fresh))
+        return !stops(state);
     pthread_mutex_lock(&state->mutex);
-    bool go_on = !state->stop;
     if (state->targets_fresh && tare__array_fit(&state->own_targets, &state->own_room, state->target_count,
                                                 sizeof *state->own_targets)) {
         n = state->target_count;
@@ -144,7 +160,32 @@ static bool wait_until(tare__stack_thread_state *state, uint64_t due_ns)
     pthread_mutex_unlock(&state->mutex);
     if (fresh)
         tare__stack_sampler_watch(state->sampler, state->own_targets, n);
-    return go_on;
+    return !stops(state);
+}
+
+typedef struct pace {
+    uint64_t interval_ns, known_ns, before_ns; /* known_ns: when the cost was; before_ns: CPU time of all passes then */
+    uint32_t passes;                           /* since then */
+    double cost_ns;                            /* of a pass */
+} pace;
+
+/* What the passes up to now cost, with waking up, and how often there may be one. */
+static void set_pace(tare__stack_thread_state *state, pace *pace, uint64_t now)
+{
+    state->passes++;
+    pace->passes++;
+    if (now - pace->known_ns < COST_NS)
+        return;
+    state->cpu_ns = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t passes_ns = state->cpu_ns - state->drained_ns;
+    double each = (double)(passes_ns - pace->before_ns) / (double)pace->passes;
+    for (; pace->passes > 0; pace->passes--) /* as if each had been measured */
+        pace->cost_ns += 0.1 * (each - pace->cost_ns);
+    pace->before_ns = passes_ns;
+    pace->known_ns = now;
+    double least = pace->cost_ns / state->budget;
+    pace->interval_ns = least > (double)state->interval_ns ? (uint64_t)least : state->interval_ns;
+    state->longest_ns = pace->interval_ns > state->longest_ns ? pace->interval_ns : state->longest_ns;
 }
 
 static void *sample(void *context)
@@ -156,27 +197,19 @@ static void *sample(void *context)
     bool events = tare__stack_sampler_descriptor(state->sampler) >= 0;
     if (events)
         setpriority(PRIO_PROCESS, (id_t)gettid(), EVENTS_NICE);
-    uint64_t due = tare__clock_ns(CLOCK_MONOTONIC), interval = state->interval_ns;
-    uint64_t before = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    double cost = 0;
+    uint64_t due = tare__clock_ns(CLOCK_MONOTONIC);
+    pace pace = {.interval_ns = state->interval_ns, .before_ns = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID)};
     while (wait_until(state, due)) {
         if (events) /* a pass would take the time of samples that are still in the buffers */
             drain(state);
         uint64_t now = tare__clock_ns(CLOCK_MONOTONIC);
-        tare__stack_sampler_pass(state->sampler, tare__clock_ticks(state->clock), now, interval);
+        tare__stack_sampler_pass(state->sampler, tare__clock_ticks(state->clock), now, pace.interval_ns);
         if (now - state->sealed_ns >= TARE__SEAL_NS) {
             seal(state);
             state->sealed_ns = now;
         }
-        state->cpu_ns = tare__clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        uint64_t passes_ns = state->cpu_ns - state->drained_ns; /* with what waking up takes */
-        cost += 0.1 * ((double)(passes_ns - before) - cost);
-        before = passes_ns;
-        interval = cost / state->budget > (double)state->interval_ns ? (uint64_t)(cost / state->budget)
-                                                                      : state->interval_ns;
-        state->longest_ns = interval > state->longest_ns ? interval : state->longest_ns;
-        state->passes++;
-        due += scattered(state, interval);
+        set_pace(state, &pace, now);
+        due += scattered(state, pace.interval_ns);
         uint64_t end = tare__clock_ns(CLOCK_MONOTONIC);
         if (due < end) {
             state->missed += (end - due) / state->interval_ns;
@@ -219,7 +252,8 @@ static bool start(tare__stack_thread_state *state)
 {
     sigset_t all, before;
     pthread_mutex_init(&state->mutex, NULL);
-    state->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (tare__stack_sampler_descriptor(state->sampler) >= 0)
+        state->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = pthread_create(&state->thread, NULL, sample, state) == 0;
@@ -350,11 +384,10 @@ void tare__stacks_finish(tare__collector *collector)
     tare__stack_thread_state *state = collector->stacks;
     if (!state)
         return;
-    pthread_mutex_lock(&state->mutex);
-    state->stop = true;
+    atomic_store(&state->stops, 1);
+    syscall(SYS_futex, &state->stops, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     if (state->stop_fd >= 0)
         eventfd_write(state->stop_fd, 1);
-    pthread_mutex_unlock(&state->mutex);
     pthread_join(state->thread, NULL);
     tare__stacks_tick(collector, false);
     collector->stacks = NULL;

@@ -126,12 +126,16 @@ uint64_t tare__python_holder_now(tare__python *python, const tare__python_interp
                ? holder_in(python, gil) : 0;
 }
 
-/* Once more after the threads: one that runs at neither time has not changed meanwhile. */
+/* Once more after the threads: one that runs at neither time has not changed meanwhile. Asked for frames outside of the
+ * data stack only. */
 static void plan_holders(tare__python *python)
 {
+    bool any = false;
+    for (size_t i = 0; i < python->n_states && !any; i++)
+        any = python->states[i]->frames.n > 0;
     for (uint32_t i = 0; i < python->n_interps; i++) {
         tare__python_interp *interp = &python->interps[i];
-        interp->at_last = interp->gil ? tare__python_plan(python, interp->gil, gil_bytes(&python->layout))
+        interp->at_last = any && interp->gil ? tare__python_plan(python, interp->gil, gil_bytes(&python->layout))
                                       : TARE__PYTHON_NO;
     }
 }
@@ -218,63 +222,6 @@ static void check_link(tare__python *python, size_t i)
         python->list_changed = true;
 }
 
-/* ---- frames as they are shown ---------------------------------------------------------------- */
-static uint32_t kept_frames(const tare__python_state *state)
-{
-    return state->depth < TARE__PYTHON_DEPTH_MAX ? state->depth : TARE__PYTHON_DEPTH_MAX;
-}
-
-/* -1: the instruction is not in the code; 0: not shown; 1: shown. */
-static int show_frame(const tare__python *python, const tare__python_raw *raw, const tare__python_place *place,
-                      tare__python_frame *out)
-{
-    const tare__python_layout *layout = &python->layout;
-    int64_t offset;
-    *out = (tare__python_frame){.code = place->code};
-    if (layout->minor < 11)
-        offset = (int64_t)raw->instruction * (layout->minor == 10 ? 2 : 1);
-    else
-        offset = (int64_t)(raw->instruction - (raw->code + layout->code_start));
-    if (layout->free_threaded && layout->minor >= 14 && (offset < -2 || offset > place->code_bytes))
-        return 1; /* each thread has its copy of the code there: the line is unknown */
-    if (offset < -2 || offset > place->code_bytes)
-        return -1;
-    if (layout->minor >= 11 && !raw->generator && offset < place->traceable)
-        return 0; /* its function is being entered, or it is a frame of the interpreter itself */
-    out->line = tare__python_line_of(python->codes.functions[place->code - 1], offset < 0 ? 0 : (uint32_t)offset);
-    return 1;
-}
-
-/* All code objects of the frames are known and were checked after the frames had been read. */
-static void show_state(tare__python *python, tare__python_state *state)
-{
-    uint32_t n = kept_frames(state), start = 0;
-    if (!state->shown && !(state->shown = malloc(TARE__PYTHON_DEPTH_MAX * sizeof(*state->shown))))
-        return;
-    if (state->depth > TARE__PYTHON_DEPTH_MAX)
-        start = (state->depth - TARE__PYTHON_INNERMOST) % TARE__PYTHON_OUTERMOST;
-    state->n_shown = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = i < TARE__PYTHON_INNERMOST
-                          ? i : TARE__PYTHON_INNERMOST + (i - TARE__PYTHON_INNERMOST + start) % TARE__PYTHON_OUTERMOST;
-        const tare__python_raw *raw = &state->raw[at];
-        tare__python_place *place = tare__python_place_of(python, raw->code);
-        int shown = place && place->checked == python->round
-                        ? show_frame(python, raw, place, &state->shown[state->n_shown]) : -2;
-        if (shown < 0) {
-            state->progress = shown == -2 ? TARE__PYTHON_WAITS : TARE__PYTHON_CHANGED;
-            return;
-        }
-        if (state->evaluations && shown)
-            state->shown[state->n_shown].evaluation = at < TARE__PYTHON_INNERMOST ? state->evaluation[at] : 0;
-        if (!place->guessed && place->used != python->sample)
-            tare__python_add(&python->fresh, place->address);
-        place->used = python->sample;
-        state->n_shown += (uint32_t)shown;
-    }
-    state->progress = TARE__PYTHON_DONE;
-}
-
 /* ---- a sample -------------------------------------------------------------------------------- */
 /* Plans as many of the threads that wait as one read can have. */
 static bool plan_states(tare__python *python)
@@ -312,8 +259,12 @@ static bool do_round(tare__python *python, bool there)
     plan_states(python);
     plan_holders(python);
     tare__python_guess_plan(python);
-    if (!tare__python_plan_read(python) || !python->valid_bytes)
+    if (!tare__python_plan_read(python))
         return false;
+    if (!python->valid_bytes) {
+        errno = 0;
+        return false;
+    }
     there = there || python->cpu >= 0;
     python->cpu = -1;
     read_globals(python);
@@ -330,16 +281,16 @@ static bool do_round(tare__python *python, bool there)
     if (!there)
         tare__python_verify(python);
     for (size_t i = 0; i < python->n_states; i++) {
-        const tare__python_state *state = python->states[i];
+        tare__python_state *state = python->states[i];
         if (state->planned && state->progress == TARE__PYTHON_WALKED)
-            for (uint32_t k = 0; k < kept_frames(state); k++)
-                tare__python_ask(python, state->raw[k].code);
+            tare__python_show_ask(python, state);
     }
-    tare__python_ask_check(python);
+    if (python->asked.n)
+        tare__python_ask_check(python);
     for (size_t i = 0; i < python->n_states; i++) {
         tare__python_state *state = python->states[i];
         if (state->planned && state->progress == TARE__PYTHON_WALKED)
-            show_state(python, state);
+            tare__python_show(python, state);
         if (state->planned)
             settle(state);
     }
@@ -413,7 +364,6 @@ static void do_rounds(void *context)
     tare__python *python = rounds->python;
     for (unsigned round = 0; round < ROUNDS_MAX && (!round || waits(python)); round++) {
         python->list_changed = false;
-        errno = 0;
         python->may_skip = !round && python->skipped < SKIPPED_MAX;
         if (!rounds->all_there && (python->unsteady || (round && changed(python))))
             python->cpu = tare__python_cpu_of(python);
@@ -461,6 +411,7 @@ static tare__python_thread thread_of(const tare__python *python, const tare__pyt
         .has_gil = holds,
         .in_gc = holds && interp->collecting,
         .torn = !done,
+        .ran = done && state->ran,
         .cut = done && state->depth > TARE__PYTHON_DEPTH_MAX,
         .depth = !done ? 0 : state->depth > TARE__PYTHON_DEPTH_MAX ? state->depth : state->n_shown,
         .n = done ? state->n_shown : 0,
@@ -477,6 +428,7 @@ static void join(tare__python *python, tare__python_thread *inner, const tare__p
     inner->has_gil = inner->has_gil || outer->has_gil;
     inner->in_gc = inner->in_gc || outer->in_gc;
     inner->torn = inner->torn || outer->torn;
+    inner->ran = inner->ran || outer->ran;
     inner->current = 0; /* evaluations are those of one interpreter */
     inner->cut = inner->cut || outer->cut;
     if (inner->torn) {

@@ -47,6 +47,7 @@ typedef struct tare__python_thread {
     bool has_gil;
     bool in_gc;         /* a garbage collection runs on it */
     bool torn;          /* it changed while it was read: no frames */
+    bool ran;           /* it ran Python code while it was read: on a CPU; false: not known */
     bool cut;           /* deeper than TARE__PYTHON_DEPTH_MAX: frames in the middle are missing */
     uint32_t depth;     /* before anything was cut */
     uint32_t n;         /* frames, innermost first */

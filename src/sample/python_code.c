@@ -76,6 +76,7 @@ static bool put_place(tare__python *python, const tare__python_place *place)
 {
     tare__python_codes *codes = &python->codes;
     tare__python_place *old = tare__python_place_of(python, place->address);
+    codes->loads++;
     if (old) {
         *old = *place;
         return true;

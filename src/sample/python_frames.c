@@ -309,6 +309,7 @@ static tare__python_progress step(tare__python *python, tare__python_state *stat
         state->scattered = state->scattered || outside;
     }
     if (owner < OWNED_BY_C) {
+        state->ran = state->ran || (!walk->calling && instruction_of(layout, a) != instruction_of(layout, b));
         tare__python_raw raw = {code_of(layout, b), instruction_of(layout, b), owner == OWNED_BY_GENERATOR};
         keep_frame(state, &raw);
         walk->calling = true;
@@ -334,7 +335,7 @@ static tare__python_progress walk_frames(tare__python *python, tare__python_stat
     walk walk = {.address = address};
     size_t limit = steps_max(python, state);
     state->depth = state->n_inner = 0;
-    state->scattered = false;
+    state->scattered = state->ran = false;
     for (size_t steps = 0; walk.address; steps++) {
         if (steps > limit)
             return TARE__PYTHON_CHANGED;

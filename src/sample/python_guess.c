@@ -19,6 +19,13 @@ void tare__python_guess_plan(tare__python *python)
     }
 }
 
+static tare__python_place *place_of(const tare__python *python, const tare__python_guess *guess)
+{
+    const tare__python_codes *codes = &python->codes;
+    bool there = guess->place < codes->n_places && codes->places[guess->place].address == guess->address;
+    return there ? &codes->places[guess->place] : tare__python_place_of(python, guess->address);
+}
+
 static void check_place(tare__python *python, tare__python_place *place, const unsigned char *bytes)
 {
     if (bytes && tare__python_place_is(python, place, bytes))
@@ -30,7 +37,7 @@ void tare__python_guess_check(tare__python *python)
     for (size_t i = 0; i < python->n_guesses; i++) {
         const tare__python_guess *guess = &python->guesses[i];
         const tare__python_region *region = &python->guessed.at[guess->region];
-        tare__python_place *place = tare__python_place_of(python, guess->address);
+        tare__python_place *place = place_of(python, guess);
         if (place && region->first != TARE__PYTHON_NO)
             check_place(python, place,
                         tare__python_planned(python, region->first + guess->offset, python->layout.code_bytes));
@@ -51,7 +58,7 @@ void tare__python_ask_check(tare__python *python)
 {
     tare__python_regions ranges = {0};
     tare__python_addresses *asked = &python->asked;
-    if (!asked->n || !tare__python_merge(asked, python->layout.code_bytes, &ranges)) {
+    if (!tare__python_merge(asked, python->layout.code_bytes, &ranges)) {
         free(ranges.at);
         asked->n = 0;
         return;
@@ -101,10 +108,12 @@ static void make_guesses(tare__python *python, tare__python_addresses *addresses
             tare__python_region_of(&python->guessed, addresses->at[i], python->layout.code_bytes);
         if (!region)
             continue;
-        tare__python_place_of(python, addresses->at[i])->guessed = true;
+        tare__python_place *place = tare__python_place_of(python, addresses->at[i]);
+        place->guessed = true;
         python->guesses[python->n_guesses++] =
             (tare__python_guess){addresses->at[i], (uint32_t)(region - python->guessed.at),
-                                 (uint32_t)(addresses->at[i] - region->address)};
+                                 (uint32_t)(addresses->at[i] - region->address),
+                                 (uint32_t)(place - python->codes.places)};
     }
 }
 
@@ -113,14 +122,14 @@ void tare__python_guess_next(tare__python *python)
     tare__python_addresses *fresh = &python->fresh; /* used and not guessed, in this sample */
     size_t old = fresh->n;
     for (size_t i = 0; i < python->n_guesses; i++) {
-        tare__python_place *place = tare__python_place_of(python, python->guesses[i].address);
+        tare__python_place *place = place_of(python, &python->guesses[i]);
         if (place)
             old += !is_recent(python, place);
     }
     if (!old)
         return;
     for (size_t i = 0; i < python->n_guesses; i++) {
-        tare__python_place *place = tare__python_place_of(python, python->guesses[i].address);
+        tare__python_place *place = place_of(python, &python->guesses[i]);
         if (place)
             place->guessed = false;
         if (place && is_recent(python, place))

@@ -111,6 +111,7 @@ typedef struct tare__python_codes {
     tare__index by_content;
     tare__python_place *places;
     size_t n_places, places_room;
+    uint32_t loads;     /* of places: they stay where they are between two of them */
     tare__index by_address;
     tare__arena *memory;
     size_t bytes; /* of texts and lines */
@@ -139,6 +140,14 @@ typedef struct tare__python_raw { /* a frame before its code is known */
     uint64_t code, instruction;
     bool generator;
 } tare__python_raw;
+
+typedef struct tare__python_memo { /* a frame as it was shown last */
+    tare__python_raw raw;
+    tare__python_frame frame;
+    uint32_t place; /* in `places` */
+    bool shown;
+    bool again;     /* the frame that called it is of the same place */
+} tare__python_memo;
 
 #define TARE__PYTHON_INNER 8u
 typedef struct tare__python_inner { /* one of the innermost frames, as it has to stay while it is checked again */
@@ -174,9 +183,14 @@ typedef struct tare__python_state { /* a PyThreadState */
     tare__python_inner inner[TARE__PYTHON_INNER];
     uint32_t n_inner;
     bool scattered;                /* some of them are not in the data stack */
+    bool ran;                      /* its current instruction is another one in the second copy */
     tare__python_regions again;    /* the ranges that have them */
     tare__python_frame *shown;
     uint32_t n_shown;
+    tare__python_memo *memo;       /* of the last stack, from the outermost frame on */
+    size_t memo_room;
+    uint32_t n_memo, memo_loads;   /* memo_loads: `loads` at that time: places are where they were */
+    uint32_t known;                /* frames of this stack that are in the memo */
     uint16_t *evaluation;          /* of each in `raw`, up to TARE__PYTHON_INNERMOST; NULL: not wanted */
     uint32_t evaluations;          /* 0: unknown */
 } tare__python_state;
@@ -191,6 +205,7 @@ typedef struct tare__python_interp {
 typedef struct tare__python_guess { /* a code object that the stacks of this sample probably have */
     uint64_t address;
     uint32_t region, offset;
+    uint32_t place; /* in `places`, unless that was cleared */
 } tare__python_guess;
 
 #define TARE__PYTHON_INTERPS_MAX 64u
@@ -295,8 +310,13 @@ int32_t tare__python_line_of(const tare__python_function *function, uint32_t off
 void tare__python_guess_plan(tare__python *python);  /* the code objects that the stacks probably have */
 void tare__python_guess_check(tare__python *python); /* after the read */
 void tare__python_ask(tare__python *python, uint64_t address); /* one that a stack has */
-void tare__python_ask_check(tare__python *python);   /* reads those that were not guessed */
+void tare__python_ask_check(tare__python *python);   /* reads those that were not guessed: there are some */
 void tare__python_guess_next(tare__python *python);  /* after a sample */
+
+/* ---- python_show.c ------------------------------------------------------------------------------- */
+void tare__python_show_ask(tare__python *python, tare__python_state *state); /* asks for the code objects of a stack */
+/* All code objects of the frames are known and were checked after the frames had been read. */
+void tare__python_show(tare__python *python, tare__python_state *state);
 
 /* ---- python_lines.c: pure functions ---------------------------------------------------------- */
 /* Sorted by start; NULL: no memory. */

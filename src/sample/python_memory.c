@@ -68,7 +68,7 @@ static void read_planned(void *context)
     tare__python *python = read->python;
     struct iovec local = {python->buffer, python->planned_bytes};
     read->got = tare__python_read_memory(python->pid, &local, 1, python->vectors, python->n_vectors);
-    read->failure = errno;
+    read->failure = read->got < 0 ? errno : 0;
 }
 
 bool tare__python_plan_read(tare__python *python)
@@ -92,9 +92,10 @@ bool tare__python_plan_read(tare__python *python)
         python->cpu = -1;
         read_planned(&read);
     }
-    errno = read.failure;
-    if (read.got < 0)
+    if (read.got < 0) {
+        errno = read.failure;
         return false;
+    }
     python->valid_bytes = (size_t)read.got <= python->planned_bytes ? (size_t)read.got : 0;
     return true;
 }

@@ -160,6 +160,7 @@ void tare__python_state_free(tare__python_state *state)
     free(state->again.at);
     free(state->raw);
     free(state->shown);
+    free(state->memo);
     free(state->evaluation);
     free(state);
 }

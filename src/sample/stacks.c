@@ -33,10 +33,16 @@ tare__stack_sampler *tare__stack_sampler_new(tare__stacks *stacks, void (*full)(
 
 /* ---- processes --------------------------------------------------------------------------------------------- */
 
+static void close_thread(sampled_thread *thread)
+{
+    tare__thread_close(thread->reader);
+    free(thread->frames);
+}
+
 void tare__sampler_let_go(sampled_process *process)
 {
     for (size_t i = 0; i < process->thread_count; i++)
-        tare__thread_close(process->threads[i].reader);
+        close_thread(&process->threads[i]);
     tare__python_close(process->python);
     free(process->threads);
     free(process->functions);
@@ -247,7 +253,7 @@ static void forget_ended_threads(const tare__stack_sampler *sampler, sampled_pro
         if (process->threads[i].pass == sampler->pass)
             process->threads[kept++] = process->threads[i];
         else
-            tare__thread_close(process->threads[i].reader);
+            close_thread(&process->threads[i]);
     }
     process->thread_count = kept;
 }
@@ -257,11 +263,11 @@ static void forget_ended_threads(const tare__stack_sampler *sampler, sampled_pro
 static uint32_t function_of(tare__stack_sampler *sampler, sampled_process *process, uint32_t code)
 {
     size_t before = process->function_room;
+    if (code < before && process->functions[code])
+        return process->functions[code];
     if (!tare__array_fit(&process->functions, &process->function_room, (size_t)code + 1, sizeof(uint32_t)))
         return 0;
     memset(process->functions + before, 0, (process->function_room - before) * sizeof(uint32_t));
-    if (process->functions[code])
-        return process->functions[code];
     const tare__python_code *about = tare__python_code_at(process->python, code);
     if (!about)
         return 0;
@@ -297,15 +303,34 @@ uint32_t tare__sampler_collecting(tare__stack_sampler *sampler, uint32_t stack)
     return push_note(sampler, stack, &sampler->collecting, "garbage collection");
 }
 
-uint32_t tare__sampler_python_stack(tare__stack_sampler *sampler, sampled_process *process,
+/* How many of its outermost frames are those of the thread's last stack. */
+static uint32_t kept_frames(const sampled_thread *thread, const tare__python_thread *read)
+{
+    uint32_t kept = 0;
+    while (kept < read->n && kept < thread->frame_count) {
+        const sampled_frame *known = &thread->frames[kept];
+        const tare__python_frame *frame = &read->frames[read->n - 1 - kept];
+        if (known->code != frame->code || known->line != frame->line)
+            break;
+        kept++;
+    }
+    return kept;
+}
+
+uint32_t tare__sampler_python_stack(tare__stack_sampler *sampler, sampled_process *process, sampled_thread *thread,
                                     const tare__python_thread *read)
 {
-    uint32_t stack = 0;
-    for (uint32_t i = read->n; i > 0; i--) {
+    bool keeps = !read->cut && tare__array_fit(&thread->frames, &thread->frame_room, read->n, sizeof *thread->frames);
+    uint32_t kept = keeps ? kept_frames(thread, read) : 0, stack = kept ? thread->frames[kept - 1].stack : 0;
+    thread->frame_count = kept;
+    for (uint32_t i = read->n - kept; i > 0; i--) {
         uint32_t pushed = tare__sampler_push(sampler, process, stack, read, i - 1, 0);
         if (!pushed)
             break; /* counted as refused: what it called would seem to have no caller */
         stack = pushed;
+        if (keeps)
+            thread->frames[thread->frame_count++] =
+                (sampled_frame){read->frames[i - 1].code, read->frames[i - 1].line, stack};
         if (read->cut && i - 1 == TARE__PYTHON_DEPTH_MAX / 4 * 3)
             stack = push_note(sampler, stack, &sampler->left_out, "(frames omitted)");
     }
@@ -365,6 +390,16 @@ uint32_t tare__sampler_flags(const tare__python_thread *read)
            (read->torn ? TARE__SAMPLE_TORN : 0);
 }
 
+/* Samples by events are chosen by exact states and times. False: it has ended. */
+static bool read_thread(const tare__stack_sampler *sampler, const sampled_thread *thread,
+                        const tare__python_thread *read, uint64_t now_ns, tare__thread_now *now)
+{
+    if (!thread->reader)
+        return true;
+    return sampler->native ? tare__thread_read(thread->reader, now)
+                           : tare__thread_glance(thread->reader, now_ns, read->ran, now);
+}
+
 static void take_thread(tare__stack_sampler *sampler, sampled_process *process, const tare__python_thread *read,
                         size_t place, const tare__stack_sample *begun)
 {
@@ -375,7 +410,7 @@ static void take_thread(tare__stack_sampler *sampler, sampled_process *process, 
         return;
     thread->pass = sampler->pass;
     thread->native = false;
-    if (!thread->number || (thread->reader && !tare__thread_read(thread->reader, &now)))
+    if (!thread->number || !read_thread(sampler, thread, read, now_ns, &now))
         return;
     if (tare__sampler_defers(sampler, thread, &now, begun, now_ns))
         return;
@@ -387,7 +422,7 @@ static void take_thread(tare__stack_sampler *sampler, sampled_process *process, 
     if (!read->torn)
         sample.stack = tare__sampler_blocked(sampler, process, thread, &now, read);
     if (!read->torn && !sample.stack)
-        sample.stack = tare__sampler_python_stack(sampler, process, read);
+        sample.stack = tare__sampler_python_stack(sampler, process, thread, read);
     sampler->counts.torn += read->torn;
     tare__sampler_add(sampler, thread, &now, &sample, now_ns);
 }

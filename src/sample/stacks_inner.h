@@ -9,6 +9,12 @@
 #include "stacks.h"
 #include "state.h"
 
+typedef struct sampled_frame {
+    uint32_t code;
+    int32_t line;
+    uint32_t stack; /* number of the stack that ends with it */
+} sampled_frame;
+
 typedef struct sampled_thread {
     uint64_t ident;
     pid_t tid;
@@ -26,6 +32,8 @@ typedef struct sampled_thread {
     uint64_t seen_ns, cpu_ns, queue_ns, events_cpu_ns;
     uint64_t room_ns; /* wall time of its samples that no counter has explained yet */
     tare__thread_reader *reader; /* NULL: its tid is unknown */
+    sampled_frame *frames; /* of its last Python stack, from the outermost on: most of the next one */
+    size_t frame_count, frame_room;
 } sampled_thread;
 
 typedef struct sampled_process {
@@ -72,7 +80,7 @@ sampled_thread *tare__sampler_thread(tare__stack_sampler *sampler, sampled_proce
                                      const tare__python_thread *read, size_t place);
 uint32_t tare__sampler_push(tare__stack_sampler *sampler, sampled_process *process, uint32_t stack,
                             const tare__python_thread *read, uint32_t frame, int32_t line); /* 0: refused */
-uint32_t tare__sampler_python_stack(tare__stack_sampler *sampler, sampled_process *process,
+uint32_t tare__sampler_python_stack(tare__stack_sampler *sampler, sampled_process *process, sampled_thread *thread,
                                     const tare__python_thread *read);
 uint32_t tare__sampler_collecting(tare__stack_sampler *sampler, uint32_t stack);
 uint32_t tare__sampler_flags(const tare__python_thread *read);

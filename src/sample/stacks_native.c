@@ -267,7 +267,7 @@ static void take_event(void *context, const tare__native_sample *event)
     if (!read || !read->torn)
         sample.stack = stack_of(sampler, process, &copy, read);
     if (!sample.stack && read && !read->torn)
-        sample.stack = tare__sampler_python_stack(sampler, process, read);
+        sample.stack = tare__sampler_python_stack(sampler, process, thread, read);
     sampler->counts.torn += read && read->torn;
     thread->pass = sampler->pass;
     thread->sampled = thread->events_known = true;

@@ -6,7 +6,9 @@
  * the third number in schedstat counts how often the thread got a CPU, and nr_switches how often it left one. The other
  * numbers do not decide: the CPU time of a thread that runs is updated at clock ticks only, and its delay is added when
  * it gets a CPU. Most reads need one file: CPU time grows whenever a thread leaves its CPU, so that one that ran still
- * runs if no number changed, and one that was ready still waits for a CPU if its count did not. */
+ * runs if no number changed, and one that was ready still waits for a CPU if its count did not.
+ *
+ * A sampler needs less: with many reads, the counters say how much of the time on or waiting for a CPU was on one. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +29,8 @@
 #define DENIED_READS 256u /* until the permission is tried again: it changes with exec and setuid */
 /* A thread that left its CPU this long before the reader got it was interrupted by the reader. */
 #define INTERRUPTED_NS 500000
+#define LATE_NS 50000000u  /* the totals of a busy thread at a glance */
+#define RECENT_NS 2e8      /* of time on or waiting for a CPU: which share was on one */
 
 enum { TOTALS, CALL, SWITCHES, STATUS, STAT, FILES };
 static const char *const names[FILES] = {"schedstat", "syscall", "sched", "status", "stat"};
@@ -49,6 +53,12 @@ struct tare__thread_reader {
     unsigned growths;  /* of CPU time without an arrival, of a thread believed to be off the CPU */
     bool settled;      /* the state was confirmed by the letter in "stat" */
     bool interrupted;  /* RUNNING, as only this reader keeps it from its CPU */
+    uint64_t glance_ns, totals_ns;  /* the last one; the last one that read the totals */
+    uint64_t since_ns, since_on_ns; /* it is busy or not since then; its totals at that time */
+    bool busy;                      /* on or waiting for a CPU most of the time */
+    double cpu_ns, queue_ns;        /* recent time on and waiting for a CPU */
+    double owed_ns;                 /* of time on a CPU, less that of the samples on one */
+    uint64_t told_cpu_ns, told_queue_ns; /* totals at the last glance: read or, where they were late, estimated */
     tare__thread_now last;
 };
 
@@ -482,6 +492,16 @@ static bool is_same_thread(tare__thread_reader *reader)
     return stat.start_time == reader->start_time;
 }
 
+static bool finish(tare__thread_reader *reader, bool alive, bool same, tare__thread_now *now)
+{
+    if (alive && reader->opened)
+        alive = is_same_thread(reader);
+    reader->read_before = true;
+    reader->last.same = alive && same && reader->last.known && !is_ready(reader);
+    *now = reader->last;
+    return alive;
+}
+
 bool tare__thread_read(tare__thread_reader *reader, tare__thread_now *now)
 {
     reader->opened = false;
@@ -491,10 +511,108 @@ bool tare__thread_read(tare__thread_reader *reader, tare__thread_now *now)
         take_state(reader, TARE__STATE_UNKNOWN);
     else if (alive)
         alive = read_state(reader, got == SAME);
-    if (alive && reader->opened)
-        alive = is_same_thread(reader);
-    reader->read_before = true;
-    reader->last.same = alive && got == SAME && reader->last.known && !is_ready(reader);
-    *now = reader->last;
+    return finish(reader, alive, got == SAME, now);
+}
+
+/* ---- at a glance ------------------------------------------------------------------------------------------------ */
+
+static void find_busy(tare__thread_reader *reader, uint64_t now_ns)
+{
+    uint64_t on_ns = reader->last.cpu_ns + reader->last.queue_ns, passed = now_ns - reader->since_ns;
+    if (passed < LATE_NS)
+        return;
+    reader->busy = reader->since_ns && on_ns >= reader->since_on_ns && on_ns - reader->since_on_ns >= passed / 4 * 3;
+    reader->since_ns = now_ns;
+    reader->since_on_ns = on_ns;
+}
+
+/* Recent time on and waiting for a CPU. */
+static void find_share(tare__thread_reader *reader, const tare__thread_now *before)
+{
+    if (reader->last.cpu_ns > before->cpu_ns)
+        reader->cpu_ns += (double)(reader->last.cpu_ns - before->cpu_ns);
+    if (reader->last.queue_ns > before->queue_ns)
+        reader->queue_ns += (double)(reader->last.queue_ns - before->queue_ns);
+    double all = reader->cpu_ns + reader->queue_ns;
+    if (all > RECENT_NS) {
+        reader->cpu_ns *= RECENT_NS / all;
+        reader->queue_ns *= RECENT_NS / all;
+    }
+}
+
+/* The state of a thread that is ready: over some reads as often RUNNING as the counters say. */
+static tare__thread_state ready_state(tare__thread_reader *reader, double passed, bool ran)
+{
+    double all = reader->cpu_ns + reader->queue_ns;
+    reader->owed_ns += passed * (all > 0 ? reader->cpu_ns / all : 1);
+    bool running = ran || reader->owed_ns >= passed / 2;
+    reader->owed_ns -= running ? passed : 0;
+    reader->owed_ns = reader->owed_ns < -RECENT_NS ? -RECENT_NS : reader->owed_ns;
+    return running ? TARE__STATE_RUNNING : TARE__STATE_RUNNABLE;
+}
+
+/* *late: the totals were not read; `same`: they were, and did not change. False: it has ended. */
+static bool glance_state(tare__thread_reader *reader, double passed, bool same, bool *late)
+{
+    char text[CALL_BYTES], letter;
+    int got = read_call(reader, text, sizeof text, &letter);
+    if (got == -ESRCH)
+        return false;
+    if (got < 0) {
+        take_state(reader, TARE__STATE_UNKNOWN);
+        return true;
+    }
+    if (letter == '\0' ? strncmp(text, "running", 7) == 0 : letter == 'R') {
+        bool woken = same && reader->last.state != TARE__STATE_UNKNOWN && !is_ready(reader); /* and has no CPU yet */
+        take_state(reader, woken ? TARE__STATE_RUNNABLE : ready_state(reader, passed, false));
+        return true;
+    }
+    if (*late && read_totals(reader) == ENDED) /* up to date from now on: it may wait for long */
+        return false;
+    *late = false;
+    if (letter == '\0')
+        return take_call(reader, text, got, same);
+    take_state(reader, state_of_letter(letter));
+    return true;
+}
+
+/* Time since the totals were read counts as the time before. An estimate that was too high is made up for by the next
+ * ones: totals never decrease, and sums stay those of the counters. */
+static void tell_totals(tare__thread_reader *reader, const tare__thread_now *before, double estimated,
+                        tare__thread_now *now)
+{
+    double all = reader->cpu_ns + reader->queue_ns, on = all > 0 ? reader->cpu_ns / all : 1;
+    if (now->cpu_ns < before->cpu_ns || now->queue_ns < before->queue_ns) /* another program */
+        reader->told_cpu_ns = reader->told_queue_ns = 0;
+    uint64_t cpu_ns = reader->told_cpu_ns + (uint64_t)(on * estimated);
+    uint64_t queue_ns = reader->told_queue_ns + (uint64_t)((1 - on) * estimated);
+    now->cpu_ns = reader->told_cpu_ns = cpu_ns > now->cpu_ns ? cpu_ns : now->cpu_ns;
+    now->queue_ns = reader->told_queue_ns = queue_ns > now->queue_ns ? queue_ns : now->queue_ns;
+}
+
+bool tare__thread_glance(tare__thread_reader *reader, uint64_t now_ns, bool ran, tare__thread_now *now)
+{
+    bool late = reader->busy && is_ready(reader) && now_ns - reader->totals_ns < LATE_NS;
+    double passed = reader->read_before ? (double)(now_ns - reader->glance_ns) : 0;
+    const tare__thread_now before = reader->last;
+    reading got = CHANGED;
+    reader->opened = false;
+    reader->glance_ns = now_ns;
+    if (!late) {
+        got = read_totals(reader);
+        reader->totals_ns = now_ns;
+        find_busy(reader, now_ns);
+        if (reader->read_before)
+            find_share(reader, &before);
+    }
+    bool alive = got != ENDED;
+    if (got == NOT_NOW)
+        take_state(reader, TARE__STATE_UNKNOWN);
+    else if (alive && ran)
+        take_state(reader, ready_state(reader, passed, true));
+    else if (alive)
+        alive = reader->last.known ? glance_state(reader, passed, got == SAME, &late) : read_state(reader, got == SAME);
+    alive = finish(reader, alive, got == SAME, now);
+    tell_totals(reader, &before, late ? passed : 0, now);
     return alive;
 }

@@ -24,6 +24,10 @@ typedef struct tare__thread_now {
 } tare__thread_now;
 /* False: the thread has ended. */
 bool tare__thread_read(tare__thread_reader *reader, tare__thread_now *now);
+/* The same for a thread that is read again and again, for less: one that is ready is RUNNING or RUNNABLE as often as
+ * the counters say, not necessarily at this read, and the totals are estimated for up to 50 ms while it is on or
+ * waiting for a CPU all the time. `ran`: it certainly ran a moment ago. */
+bool tare__thread_glance(tare__thread_reader *reader, uint64_t now_ns, bool ran, tare__thread_now *now);
 const char *tare__system_call_name(int64_t number); /* "epoll_wait"; NULL: unknown */
 
 #endif

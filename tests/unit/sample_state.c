@@ -41,6 +41,7 @@
 #include "base/base.h"
 #include "base_failing.h"
 #include "sample/state.h"
+#include "sample/state_wait.h"
 
 #define NOBODY 65534
 #define ATTEMPTS 20000 /* reads, a millisecond apart, until a state has to be there */
@@ -48,6 +49,14 @@
 
 static const char *const state_names[TARE__STATE_COUNT] = {"UNKNOWN", "RUNNING", "RUNNABLE", "GIL",  "LOCK",  "DISK",
                                                            "NETWORK", "CHILD",   "PIPE",     "GPU", "SLEEP", "OTHER"};
+
+/* Every test reads both ways. */
+static bool glances;
+
+static bool read_thread(tare__thread_reader *reader, tare__thread_now *now)
+{
+    return glances ? tare__thread_glance(reader, tare__monotonic_ns(), false, now) : tare__thread_read(reader, now);
+}
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
 
@@ -80,7 +89,7 @@ static tare__thread_now wait_for(tare__thread_reader *reader, tare__thread_state
 {
     tare__thread_now now = {0};
     for (int i = 0, seen = 0; i < ATTEMPTS && seen < 3; i++) {
-        if (!tare__thread_read(reader, &now)) {
+        if (!read_thread(reader, &now)) {
             now.state = TARE__STATE_UNKNOWN;
             break;
         }
@@ -450,7 +459,7 @@ static void few_descriptors_are_enough(void **unused)
     tare__thread_now now = wait_for(reader, TARE__STATE_NETWORK, "recv");
     int next = dup(fd), last = dup(fd); /* none was kept … */
     tare__thread_now none;
-    bool alive = tare__thread_read(reader, &none); /* … and now there is none left */
+    bool alive = read_thread(reader, &none); /* … and now there is none left */
     close(next);
     close(last);
     tare__thread_now again = wait_for(reader, TARE__STATE_NETWORK, "recv");
@@ -593,7 +602,7 @@ static void a_cpu_that_is_shared(void **unused)
         last_ns = now_ns;
         for (int i = 0; i < SPINNERS; i++) {
             tare__thread_now now;
-            assert_true(tare__thread_read(readers[i], &now));
+            assert_true(read_thread(readers[i], &now));
             running[i] += now.state == TARE__STATE_RUNNING ? weight : 0;
             ready[i] += now.state == TARE__STATE_RUNNABLE ? weight : 0;
         }
@@ -613,6 +622,58 @@ static void a_cpu_that_is_shared(void **unused)
     assert_int_equal(wrong, 0);
 }
 
+/* At a glance, the totals of a thread that spins are read every 50 ms; time in between is estimated. */
+static void totals_of_a_busy_thread(void **unused)
+{
+    (void)unused;
+    tare__thread_now now = {0}, then = {0};
+    pid_t pid = start(spins);
+    tare__thread_reader *reader = tare__thread_open(pid, pid);
+    unsigned late = 0;
+    for (int i = 0; i < ATTEMPTS && late < 3; i++) {
+        uint64_t now_ns = tare__monotonic_ns();
+        assert_true(tare__thread_glance(reader, now_ns, false, &then));
+        double before = cpu_seconds(pid);
+        while (cpu_seconds(pid) < before + 0.012)
+            pause_ms(1);
+        assert_true(tare__thread_glance(reader, now_ns, true, &now)); /* as if no time had passed */
+        assert_int_equal(now.state, TARE__STATE_RUNNING);
+        late = now.cpu_ns == then.cpu_ns ? late + 1 : 0;
+        assert_true(tare__thread_glance(reader, now_ns + 8000000, true, &now)); /* a part of 8 ms is on the CPU */
+        assert_true(!late || now.cpu_ns + now.queue_ns - then.cpu_ns - then.queue_ns <= 8000000);
+        assert_true(now.cpu_ns > then.cpu_ns);
+        assert_true(tare__thread_glance(reader, now_ns + 60000000, true, &now)); /* … and more than 50 ms */
+        assert_true(now.known && now.cpu_ns > then.cpu_ns);
+    }
+    tare__thread_close(reader);
+    end(pid);
+    assert_int_equal(late, 3);
+}
+
+/* When a busy thread waits, its totals are read: nothing is missing, and no more than an estimate was added. */
+static void totals_of_a_thread_that_was_busy(void **unused)
+{
+    (void)unused;
+    tare__thread_now now = {0};
+    pid_t pid = start(spins);
+    tare__thread_reader *reader = tare__thread_open(pid, pid);
+    for (int i = 0; i < 100; i++) {
+        assert_true(tare__thread_glance(reader, tare__monotonic_ns(), false, &now));
+        pause_ms(3);
+    }
+    kill(pid, SIGSTOP);
+    tare__waiting waiting;
+    tare__waiting_start(&waiting, pid, pid);
+    while (tare__waiting_stat(&waiting).letter != 'T')
+        pause_ms(1);
+    assert_true(tare__thread_glance(reader, tare__monotonic_ns(), false, &now));
+    assert_true(now.state != TARE__STATE_RUNNING && now.state != TARE__STATE_RUNNABLE);
+    double truth = cpu_seconds(pid);
+    tare__thread_close(reader);
+    end(pid);
+    assert_true((double)now.cpu_ns / 1e9 > truth - 5e-3 && (double)now.cpu_ns / 1e9 < truth + 0.06);
+}
+
 static void totals_are_those_of_the_thread(void **unused)
 {
     (void)unused;
@@ -623,7 +684,7 @@ static void totals_are_those_of_the_thread(void **unused)
         pause_ms(1);
     kill(pid, SIGSTOP); /* CPU time of a running thread is known up to the last tick */
     assert_int_equal(wait_for(reader, TARE__STATE_OTHER, NULL).state, TARE__STATE_OTHER);
-    assert_true(tare__thread_read(reader, &now));
+    assert_true(read_thread(reader, &now));
     double truth = cpu_seconds(pid);
     tare__thread_close(reader);
     end(pid);
@@ -658,7 +719,7 @@ static void a_wait_for_the_disk(void **unused)
     unsigned states[TARE__STATE_COUNT] = {0};
     tare__thread_now now;
     for (int i = 0; i < ATTEMPTS && states[TARE__STATE_DISK] < 20; i++) {
-        assert_true(tare__thread_read(reader, &now));
+        assert_true(read_thread(reader, &now));
         states[now.state]++;
         pause_ms(1);
     }
@@ -691,9 +752,9 @@ static void a_thread_that_ends(void **unused)
         if (i % 2)
             pthread_join(thread, NULL);
         int reads = 0;
-        while (tare__thread_read(reader, &now))
+        while (read_thread(reader, &now))
             assert_in_range(reads++, 0, 10000000);
-        assert_false(tare__thread_read(reader, &now));
+        assert_false(read_thread(reader, &now));
         tare__thread_close(reader);
         if (!(i % 2))
             pthread_join(thread, NULL);
@@ -710,12 +771,12 @@ static void a_process_that_ended(void **unused)
     kill(pid, SIGKILL);
     siginfo_t info;
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-    assert_false(tare__thread_read(reader, &now)); /* a zombie */
+    assert_false(read_thread(reader, &now)); /* a zombie */
     end(pid);
-    assert_false(tare__thread_read(reader, &now));
+    assert_false(read_thread(reader, &now));
     tare__thread_close(reader);
     reader = tare__thread_open(pid, pid);
-    assert_false(tare__thread_read(reader, &now));
+    assert_false(read_thread(reader, &now));
     tare__thread_close(reader);
     tare__thread_close(NULL);
 }
@@ -764,7 +825,7 @@ static int without_permission(pid_t spinning, pid_t sleeping)
     reader = tare__thread_open(spinning, spinning);
     unsigned ran = 0, was_ready = 0;
     for (int i = 0; i < ATTEMPTS && ran < 5; i++) {
-        if (!tare__thread_read(reader, &now) || !now.known)
+        if (!read_thread(reader, &now) || !now.known)
             return 3;
         ran += now.state == TARE__STATE_RUNNING;
         was_ready += now.state == TARE__STATE_RUNNABLE;
@@ -842,6 +903,7 @@ static void names_of_system_calls(void **unused)
 static int make_folder(void **unused)
 {
     (void)unused;
+    strcpy(folder + sizeof folder - sizeof "XXXXXX", "XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -873,7 +935,11 @@ int main(void)
         cmocka_unit_test(a_process_that_may_not_be_read),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(names_of_system_calls),
+        cmocka_unit_test(totals_of_a_busy_thread),
+        cmocka_unit_test(totals_of_a_thread_that_was_busy),
     };
     sem_init(&semaphore, 0, 0);
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    int failed = cmocka_run_group_tests_name("exact", tests, make_folder, remove_folder);
+    glances = true;
+    return failed + cmocka_run_group_tests_name("at a glance", tests, make_folder, remove_folder);
 }
