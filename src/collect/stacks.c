@@ -27,9 +27,9 @@
 #define EVENTS_NICE (-15)    /* where that is permitted */
 #define READY_MAX (16u << 20) /* bytes of blocks that wait for the collector */
 #define SECOND_NS 1000000000u
-#define SCATTERED_NS 1000000u /* shorter intervals vary less */
+#define SCATTERED_NS 5000000u /* shorter intervals vary less */
 #define UNHEARD_NS 50000000u /* without a descriptor by which a thread that waits for events is told to end */
-#define COST_NS 50000000u    /* between two looks at its own CPU time, which is a system call */
+#define COST_NS 50000000u    /* between two readings of its own CPU time, which take a system call */
 
 struct tare__stack_thread_state {
     pthread_t thread;
@@ -77,8 +77,8 @@ static void seal(void *context)
 }
 
 /* Sampling at fixed times would see a program that works in the same rhythm always at the same place; so would times
- * that are scattered a little: they need some fifty intervals to get half an interval away. At high rates, there is no
- * time for short intervals, and hardly a program has that rhythm. */
+ * that are scattered a little: they need some fifty intervals to get half an interval away. At high rates, hardly a
+ * program has that rhythm, and evenly spaced samples are more accurate. */
 static uint64_t scattered(tare__stack_thread_state *state, uint64_t interval_ns)
 {
     uint64_t part = interval_ns / (interval_ns < SCATTERED_NS ? 8 : 2);
