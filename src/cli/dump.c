@@ -15,6 +15,8 @@
 
 #define TRIES 200        /* of a process that is starting, or whose stacks change all the time */
 #define PAUSE_NS 5000000
+#define WAIT_NS UINT64_C(5000000000) /* no further try after this */
+#define TEXT_COLUMNS 4096u
 
 static void pause_a_little(void)
 {
@@ -70,6 +72,15 @@ static void put_state(pid_t pid, const tare__python *python, const tare__python_
     tare__thread_close(reader);
 }
 
+/* Names and files come from the process: each stays on one line. */
+static void put_frame(const tare__python_code *code, int line, tare__text *out)
+{
+    char name[4 * TEXT_COLUMNS], file[4 * TEXT_COLUMNS];
+    tare__text_fit(name, sizeof name, code->name, TEXT_COLUMNS);
+    tare__text_fit(file, sizeof file, code->file, TEXT_COLUMNS);
+    tare__text_format(out, "    %s (%s:%d)\n", name, file, line);
+}
+
 static void put_thread(pid_t pid, const tare__python *python, const tare__python_thread *thread, tare__text *out)
 {
     if (thread->tid)
@@ -86,7 +97,7 @@ static void put_thread(pid_t pid, const tare__python *python, const tare__python
     for (uint32_t i = 0; i < thread->n; i++) {
         const tare__python_code *code = tare__python_code_at(python, thread->frames[i].code);
         if (code)
-            tare__text_format(out, "    %s (%s:%d)\n", code->name, code->file, (int)thread->frames[i].line);
+            put_frame(code, (int)thread->frames[i].line, out);
         if (thread->cut && i + 1 == TARE__PYTHON_DEPTH_MAX / 4 * 3)
             tare__text_format(out, "    (%u frames omitted)\n", thread->depth - thread->n);
     }
@@ -102,7 +113,8 @@ int tare__cli_dump(pid_t pid, tare__text *out, tare__error *error)
     int status = open_python(pid, &python, error);
     if (status)
         return status;
-    for (int i = 0; i < TRIES; i++) {
+    uint64_t until = tare__monotonic_ns() + WAIT_NS;
+    for (int i = 0; i < TRIES && (!i || tare__monotonic_ns() < until); i++) {
         status = tare__python_sample(python, &threads, &n, error);
         if (status != TARE_E_BUSY && (status || !any_torn(threads, n)))
             break;

@@ -202,7 +202,7 @@ int tare__cli_print(const tare__text *text)
         return TARE__EXIT_FAILED;
     }
     tare__cli_output_open(&output, NULL, &error);
-    output.colours = true;
+    tare__cli_output_lines(&output, true);
     tare__cli_output_write(&output, text->data, text->length);
     if (tare__cli_output_close(&output, true, &error) == 0)
         return TARE__EXIT_OK;

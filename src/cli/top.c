@@ -110,6 +110,10 @@ static function_row *row_of(top *state, const tare__python *python, uint32_t cod
     if (!about)
         return NULL;
     int length = snprintf(key, sizeof key, "%s\n%s", about->name, about->file);
+    size_t name = strlen(about->name);
+    for (size_t i = 0; i < name && i < sizeof key; i++)
+        if (key[i] == '\n') /* separates the two, and a name may have any character */
+            key[i] = '?';
     uint32_t id = tare__intern_add(state->names, key, (size_t)length < sizeof key ? (size_t)length : sizeof key - 1);
     size_t before = state->row_room;
     if (id == TARE__INTERN_NONE ||

@@ -588,6 +588,7 @@ static int take_sample(tare__python *python, pid_t tid, uint32_t *n, tare__error
 {
     *n = 0;
     python->sample++;
+    python->calls_before = python->cost.calls;
     python->loaded = false;
     for (size_t i = 0; i < python->n_states; i++) {
         bool wanted = !tid || python->states[i]->tid == tid;

@@ -11,6 +11,7 @@
 #define CODE_MAX (64u << 20)
 #define FUNCTIONS_MAX (1u << 20)
 #define PLACES_MAX (1u << 17)
+#define BYTES_MAX (256u << 20) /* of all functions: a process can make as many as it likes */
 
 void tare__python_codes_free(tare__python_codes *codes)
 {
@@ -116,7 +117,8 @@ static uint32_t put_function(tare__python_codes *codes, tare__python_function *f
     uint32_t row = tare__index_find(&codes->by_content, (uint32_t)function->hash, function_has, codes->functions, &key);
     if (row != TARE__INDEX_NONE)
         return row + 1;
-    if (codes->n_functions >= FUNCTIONS_MAX ||
+    size_t bytes = sizeof(*function) + name + file + lines;
+    if (codes->n_functions >= FUNCTIONS_MAX || bytes > BYTES_MAX - codes->bytes ||
         !tare__array_fit(&codes->functions, &codes->functions_room, codes->n_functions + 1, sizeof(function)))
         return 0;
     tare__python_function *copy = tare__arena_alloc(codes->memory, sizeof(*copy));
@@ -130,6 +132,7 @@ static uint32_t put_function(tare__python_codes *codes, tare__python_function *f
     function->lines = kept;
     *copy = *function;
     codes->functions[codes->n_functions++] = copy;
+    codes->bytes += bytes;
     return (uint32_t)codes->n_functions;
 }
 

@@ -58,7 +58,7 @@ bool tare__python_state_plan(tare__python *python, tare__python_state *state)
 static bool read_chunk(tare__python *python, uint64_t address, tare__python_region *out, uint64_t *previous)
 {
     unsigned char header[CHUNK_HEADER];
-    if (!tare__python_read(python, address, header, sizeof(header)))
+    if (!tare__python_may_read(python) || !tare__python_read(python, address, header, sizeof(header)))
         return false;
     uint64_t size = tare__python_u64(header + 8);
     if (size < CHUNK_HEADER || size > CHUNK_BYTES_MAX || address + size < address)
@@ -134,7 +134,7 @@ static const unsigned char *frame_now(tare__python *python, page *page, uint64_t
     if (address < page->address || address - page->address + need > page->n) {
         page->address = address & ~(uint64_t)(PAGE - 1);
         page->n = (address - page->address) + need > PAGE ? 2 * PAGE : PAGE;
-        if (!tare__python_read(python, page->address, page->bytes, page->n)) {
+        if (!tare__python_may_read(python) || !tare__python_read(python, page->address, page->bytes, page->n)) {
             page->n = 0;
             return NULL;
         }

@@ -73,7 +73,7 @@ void tare__python_ask_check(tare__python *python)
     }
     for (size_t i = 0; i < asked->n; i++) {
         tare__python_place *place = tare__python_place_of(python, asked->at[i]);
-        if (!place || place->checked != python->round) {
+        if ((!place || place->checked != python->round) && tare__python_may_read(python)) {
             tare__python_place_load(python, asked->at[i]);
             python->loaded = true;
         }

@@ -113,6 +113,7 @@ typedef struct tare__python_codes {
     size_t n_places, places_room;
     tare__index by_address;
     tare__arena *memory;
+    size_t bytes; /* of texts and lines */
 } tare__python_codes;
 
 /* ---- the reader ------------------------------------------------------------------------------ */
@@ -212,6 +213,7 @@ struct tare__python {
     size_t joined_room;
     tare__python_cost cost;
     uint32_t sample, round;   /* numbers, from 1 */
+    uint64_t calls_before;    /* cost.calls when the sample began */
     uint32_t at_runtime, at_gil;
     bool list_changed, loaded;
     bool wants_evaluations;
@@ -240,6 +242,9 @@ struct tare__python {
 #define TARE__PYTHON_BUFFER_MAX (64u << 20)
 bool tare__python_get(pid_t pid, uint64_t address, void *out, size_t bytes); /* all of it, or false */
 bool tare__python_read(tare__python *python, uint64_t address, void *out, size_t bytes); /* counted */
+/* Whether this sample may read more of what it did not plan. A process can make its stacks as scattered as it likes:
+ * what is left is read with the next samples, and nothing that waits for the reader waits long. */
+bool tare__python_may_read(const tare__python *python);
 void tare__python_plan_clear(tare__python *python);
 /* Adds a range; where it will be in the buffer, or TARE__PYTHON_NO (too much). */
 uint32_t tare__python_plan(tare__python *python, uint64_t address, size_t bytes);

@@ -10,6 +10,7 @@
 
 #define REGION_MAX (1u << 20)
 #define REGIONS_FEW 400u
+#define CALLS_MAX 65536u /* in a sample */
 
 static ssize_t read_memory(pid_t pid, const struct iovec *local, unsigned long n_local, const struct iovec *remote,
                            unsigned long n_remote)
@@ -31,6 +32,11 @@ bool tare__python_read(tare__python *python, uint64_t address, void *out, size_t
 {
     python->cost.calls++;
     return tare__python_get(python->pid, address, out, bytes);
+}
+
+bool tare__python_may_read(const tare__python *python)
+{
+    return python->cost.calls - python->calls_before < CALLS_MAX;
 }
 
 void tare__python_plan_clear(tare__python *python)

@@ -129,7 +129,8 @@ static bool read_fields(const unsigned char *offsets, const field *fields, uint3
     for (place which = 0; which < PLACES; which++) {
         const field *at = &fields[which];
         uint64_t size = number_at(offsets, at->size), offset = number_at(offsets, at->at);
-        if (size > size_max(which) || offset + at->bytes > size || offset % (at->bytes == 16 ? 8 : at->bytes) != 0)
+        if (size > size_max(which) || at->bytes > size || offset > size - at->bytes ||
+            offset % (at->bytes == 16 ? 8 : at->bytes) != 0)
             return false;
         out[which] = (uint32_t)offset;
     }
@@ -148,7 +149,9 @@ static uint32_t end_of(const uint32_t *at, const place *places, size_t n, uint32
 static bool fill(tare__python_layout *out, const uint32_t *at, uint64_t ascii_size)
 {
     static const place state[] = {STATE_NEXT, STATE_INTERP, STATE_FRAME, STATE_IDENT, STATE_NATIVE};
-    static const place code[] = {CODE_FILE, CODE_NAME, CODE_QUALNAME, CODE_LINES, CODE_FIRST_LINE};
+    /* The last two are of the start of every code object: its type and its size. */
+    static const place code[] = {CODE_FILE, CODE_NAME, CODE_QUALNAME, CODE_LINES, CODE_FIRST_LINE, OBJECT_TYPE,
+                                 BYTES_SIZE};
     static const place frame[] = {FRAME_PREVIOUS, FRAME_CODE, FRAME_INSTRUCTION};
     bool split_code = out->free_threaded && out->minor > 13; /* each thread has its copy of the code */
     *out = (tare__python_layout){

@@ -273,11 +273,20 @@ static void test_published_offsets(void **state)
         uint64_t copy[TARE__COUNT_OF(table)];
         memcpy(copy, table, sizeof(copy));
         for (int k = 0; k < 3; k++)
-            copy[random_number() % 90] = random_number() % 4 ? random_number() % 5000 : (uint64_t)random_number() << 33;
+            copy[random_number() % 90] = random_number() % 4   ? random_number() % 5000
+                                         : random_number() % 2 ? (uint64_t)random_number() << 33
+                                                               : (uint64_t)0 - (1u << random_number() % 6);
         if (tare__python_layout_read((unsigned char *)copy, &layout, &version, &error) == 0) {
             assert_true(layout.state_bytes <= TARE__PYTHON_STATE_BYTES && layout.state_frame + 8 <= layout.state_bytes);
             assert_true(layout.frame_bytes <= TARE__PYTHON_FRAME_BYTES && layout.frame_owner < layout.frame_bytes);
-            assert_true(layout.code_bytes <= TARE__PYTHON_CODE_BYTES && layout.code_lines + 8 <= layout.code_bytes);
+            assert_true(layout.code_bytes <= TARE__PYTHON_CODE_BYTES && layout.code_lines + 8ull <= layout.code_bytes);
+            assert_true(layout.state_next + 8ull <= layout.state_bytes);
+            assert_true(layout.frame_code + 8ull <= layout.frame_bytes);
+            assert_true(layout.frame_previous + 8ull <= layout.frame_bytes);
+            assert_true(layout.object_type + 8ull <= layout.code_bytes);
+            assert_true(layout.object_size + 8ull <= layout.code_bytes);
+            assert_true(layout.code_name + 8ull <= layout.code_bytes && layout.text_state + 4ull <= layout.text_ascii);
+            assert_true(layout.gil_holder <= 256 && layout.bytes_size + 8ull <= layout.bytes_data);
         }
     }
     table[1] = 0x030f00f0;
