@@ -12,6 +12,7 @@
 #define HEADERS_MAX 64u
 #define NAME_MAX_BYTES 16u
 #define TABLE_MAX (256u << 20)
+#define TABLES_MAX (2 * (uint64_t)TABLE_MAX) /* of all sections of a file, which may overlap */
 
 typedef struct image {
     Elf64_Phdr headers[HEADERS_MAX];
@@ -213,12 +214,16 @@ static void search_sections(int fd, uint64_t file_bytes, const Elf64_Shdr *secti
                             uint64_t bias, tare__python_symbols *symbols)
 {
     size_t n = header->e_shnum;
+    uint64_t left = TABLES_MAX;
     const Elf64_Shdr *names = header->e_shstrndx < n ? &sections[header->e_shstrndx] : NULL;
     char *text = names ? read_part(fd, file_bytes, names->sh_offset, names->sh_size) : NULL;
     for (size_t i = 0; i < n; i++) {
         const Elf64_Shdr *part = &sections[i];
         if ((part->sh_type == SHT_SYMTAB || part->sh_type == SHT_DYNSYM) && part->sh_link < n) {
             const Elf64_Shdr *link = &sections[part->sh_link];
+            if (part->sh_size > left || link->sh_size > left - part->sh_size)
+                continue;
+            left -= part->sh_size + link->sh_size;
             Elf64_Sym *table = read_part(fd, file_bytes, part->sh_offset, part->sh_size);
             char *strings = table ? read_part(fd, file_bytes, link->sh_offset, link->sh_size) : NULL;
             if (strings)

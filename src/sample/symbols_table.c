@@ -9,6 +9,11 @@
 
 #define PIECE 4096u /* symbols */
 #define NAME_MAX_BYTES 16384u
+/* Of all tables of a file, whose sections may overlap. */
+#define TABLES_BYTES_MAX (UINT64_C(1) << 30)
+#define NAMES_FEW (1u << 20)
+#define NAMES_EACH 64u
+#define OFFERS_MAX (UINT64_C(1) << 26) /* of a symbol to an offset */
 
 typedef struct table {
     const tare__elf *elf;
@@ -18,6 +23,7 @@ typedef struct table {
     const uint64_t *offsets;
     size_t n;
     tare__symbols_entry *entries;
+    uint64_t bytes_left, names_left, offers_left; /* to be read or done yet */
 } table;
 
 static bool is_code(const table *table, const Elf64_Sym *symbol)
@@ -28,13 +34,14 @@ static bool is_code(const table *table, const Elf64_Sym *symbol)
            table->sections->at[symbol->st_shndx].sh_flags & SHF_EXECINSTR;
 }
 
-static const char *name_of(const table *table, const Elf64_Sym *symbol)
+static const char *name_of(table *table, const Elf64_Sym *symbol)
 {
     char name[NAME_MAX_BYTES];
     const Elf64_Shdr *strings = table->strings;
     if (symbol->st_name >= strings->sh_size || strings->sh_offset > table->elf->bytes ||
-        strings->sh_size > table->elf->bytes - strings->sh_offset)
+        strings->sh_size > table->elf->bytes - strings->sh_offset || !table->names_left)
         return NULL;
+    table->names_left--;
     uint64_t left = strings->sh_size - symbol->st_name;
     size_t got, take = 256, n;
     for (;; take = sizeof(name)) { /* nearly all are short */
@@ -58,8 +65,9 @@ static bool is_better_name(const char *name, const char *than)
     return strlen(name) < strlen(than);
 }
 
-static void offer(const table *table, size_t i, const Elf64_Sym *symbol, bool sized)
+static void offer(table *table, size_t i, const Elf64_Sym *symbol, bool sized)
 {
+    table->offers_left -= table->offers_left > 0;
     tare__symbols_entry *entry = &table->entries[i];
     bool same = entry->found && entry->start == symbol->st_value && entry->sized == sized;
     if (entry->found && !same && (entry->sized != sized ? !sized : entry->start > symbol->st_value))
@@ -92,7 +100,7 @@ static void set_barrier(const table *table, const Elf64_Sym *symbol)
 }
 
 /* A symbol without a size (assembler) may be of all following offsets of its section, until another one is closer. */
-static void take_symbol(const table *table, const Elf64_Sym *symbol)
+static void take_symbol(table *table, const Elf64_Sym *symbol)
 {
     uint64_t end = symbol->st_value + symbol->st_size;
     if (!is_code(table, symbol) || end < symbol->st_value)
@@ -119,17 +127,18 @@ static void take_table(table *table, const Elf64_Shdr *section)
     size_t got;
     if (section->sh_entsize != sizeof(*symbols) || section->sh_link >= table->sections->n || !symbols ||
         section->sh_type == SHT_NOBITS || section->sh_offset > table->elf->bytes ||
-        section->sh_size > table->elf->bytes - section->sh_offset) {
+        section->sh_size > table->elf->bytes - section->sh_offset || section->sh_size > table->bytes_left) {
         free(symbols);
         return;
     }
     table->strings = &table->sections->at[section->sh_link];
+    table->bytes_left -= section->sh_size;
     for (uint64_t at = 0; at < section->sh_size; at += PIECE * sizeof(*symbols)) {
         uint64_t left = section->sh_size - at;
         size_t take = left < PIECE * sizeof(*symbols) ? (size_t)left : PIECE * sizeof(*symbols);
         if (tare__pread_all(table->elf->fd, symbols, take, section->sh_offset + at, &got) != 0 || got != take)
             break;
-        for (size_t i = 0; i < take / sizeof(*symbols); i++)
+        for (size_t i = 0; i < take / sizeof(*symbols) && table->names_left && table->offers_left; i++)
             take_symbol(table, &symbols[i]);
     }
     free(symbols);
@@ -141,7 +150,9 @@ void tare__symbols_table(const tare__elf *elf, tare__arena *texts, const uint64_
     tare__elf_sections sections;
     if (!tare__elf_sections_read(elf, &sections))
         return;
-    table table = {elf, &sections, NULL, texts, offsets, n, entries};
+    table table = {.elf = elf, .sections = &sections, .texts = texts, .offsets = offsets, .n = n, .entries = entries,
+                   .bytes_left = TABLES_BYTES_MAX, .names_left = NAMES_FEW + (uint64_t)NAMES_EACH * n,
+                   .offers_left = OFFERS_MAX};
     for (size_t i = 0; i < sections.n; i++)
         if (sections.at[i].sh_type == SHT_SYMTAB || sections.at[i].sh_type == SHT_DYNSYM)
             take_table(&table, &sections.at[i]);

@@ -14,11 +14,14 @@
 
 #include <fcntl.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base_failing.h"
 #include "sample/elf_image.h"
+#include "sample/python_inner.h"
 #include "sample/symbols.h"
+#include "sample/symbols_inner.h"
 
 static char own[4096], id[TARE__ELF_ID_BYTES];
 static uint64_t bias;
@@ -165,6 +168,62 @@ static void each_allocation_fails(void **unused)
     }
 }
 
+/* 65,000 symbol tables in the same 256 MiB, as a hole in a file: read one after another they take hours. */
+#define HOLE (UINT64_C(256) << 20)
+#define TABLES 65000u
+static int overlapping_tables(uint64_t hole, const Elf64_Sym *symbol)
+{
+    Elf64_Shdr *sections = calloc(TABLES, sizeof(*sections));
+    Elf64_Ehdr header = {.e_ident = ELFMAG, .e_type = ET_DYN, .e_phoff = sizeof(header), .e_phnum = 1,
+                         .e_phentsize = sizeof(Elf64_Phdr), .e_shoff = hole, .e_shnum = TABLES, .e_shstrndx = 1,
+                         .e_shentsize = sizeof(*sections)};
+    Elf64_Phdr part = {.p_type = PT_LOAD, .p_flags = PF_X | PF_R, .p_filesz = 4096, .p_memsz = 4096};
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    assert_non_null(sections);
+    for (size_t i = 2; i < TABLES; i++)
+        sections[i] = (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_offset = 8192, .sh_size = hole - 8192, .sh_link = 1,
+                                   .sh_entsize = sizeof(Elf64_Sym), .sh_flags = SHF_EXECINSTR};
+    sections[1] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_offset = 4096, .sh_size = 64};
+    int fd = memfd_create("tables", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, sections, TABLES * sizeof(*sections), (off_t)hole), TABLES * sizeof(*sections));
+    assert_int_equal(pwrite(fd, &part, sizeof(part), sizeof(header)), sizeof(part));
+    assert_int_equal(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+    for (uint64_t at = 8192; symbol && at + sizeof(*symbol) <= hole; at += sizeof(*symbol))
+        assert_int_equal(pwrite(fd, symbol, sizeof(*symbol), (off_t)at), sizeof(*symbol));
+    assert_int_equal(pwrite(fd, "\0name", 6, 4096), 6);
+    free(sections);
+    return fd;
+}
+
+static void tables_that_overlap_are_not_read_for_hours(void **unused)
+{
+    (void)unused;
+    tare__python_symbols python;
+    int fd = overlapping_tables(HOLE, NULL);
+    assert_false(tare__python_elf_file(fd, 0x10000, &python));
+    close(fd);
+    /* In the second one each symbol is of all offsets. */
+    Elf64_Sym symbol = {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 2, .st_size = 4096};
+    for (int k = 0; k < 2; k++) {
+        static uint64_t offsets[1024];
+        static tare__symbols_entry entries[1024];
+        tare__elf elf;
+        tare__arena *texts = tare__arena_new();
+        fd = overlapping_tables(k ? UINT64_C(1) << 20 : HOLE, k ? &symbol : NULL);
+        assert_non_null(texts);
+        assert_true(tare__elf_file(&elf, fd));
+        for (size_t i = 0; i < TARE__COUNT_OF(offsets); i++)
+            offsets[i] = i;
+        memset(entries, 0, sizeof(entries));
+        tare__symbols_table(&elf, texts, offsets, TARE__COUNT_OF(offsets), entries);
+        assert_int_equal(entries[7].found, k);
+        tare__arena_free(texts);
+        close(fd);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +231,7 @@ int main(void)
         cmocka_unit_test(foreign_objects_have_names_only),
         cmocka_unit_test(without_libdw),
         cmocka_unit_test(each_allocation_fails),
+        cmocka_unit_test(tables_that_overlap_are_not_read_for_hours),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
