@@ -41,6 +41,7 @@ static int find_process(attached *at, tare__error *error)
     snprintf(path, sizeof path, "/proc/%d/task/%d", (int)pid, (int)pid);
     if (stat(path, &about) != 0)
         return tare__fail(error, TARE_E_INPUT, "no process %d", (int)pid);
+    at->collector->of_another_user = tare__user_of(pid) != geteuid();
     at->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     return 0;
 }

@@ -255,6 +255,7 @@ typedef struct tare__collector {
     tare__text ended; /* salvaging: the END fields of a collector that was not killed; empty: it was */
     uint64_t ended_realtime, ended_ticks; /* of it */
     uint64_t steps; /* begun */
+    bool of_another_user;     /* the process that was attached to */
     uint64_t busy_pool_bytes; /* limit for a process that records a lot; 0: the default */
 } tare__collector;
 
@@ -328,10 +329,12 @@ void tare__sampling_free(tare__collector *collector);
 void tare__stacks_open(tare__collector *collector, const tare__stack_options *options);
 /* Takes over finished blocks; `fresh_list`: passes on the samplers' list of processes. */
 void tare__stacks_tick(tare__collector *collector, bool fresh_list);
-/* symbols.c: appends blocks with the names of all native frames. 0 or TARE_E_MEMORY. */
-int tare__symbolize(tare__stacks *stacks, tare__squeezer *squeezer, tare__text *out, tare__text *notes);
+/* symbols.c: appends blocks with the names of all native frames. `own`: of programs of this user. 0 or
+ * TARE_E_MEMORY. */
+int tare__symbolize(tare__stacks *stacks, bool own, tare__squeezer *squeezer, tare__text *out, tare__text *notes);
 void tare__stacks_finish(tare__collector *collector); /* ends the thread and writes what is left */
 /* tree.c */
+uid_t tare__user_of(pid_t pid); /* its effective user; -1: unknown */
 void tare__tree_update(tare__collector *collector); /* updates the processes from the samplers' list */
 void tare__process_joined(tare__collector *collector, pid_t pid);
 /* Adds when a Python process was ready and what it imported, if it reported that. pid: the current one. */

@@ -323,7 +323,9 @@ static void note_losses(tare__collector *collector, const tare__stack_thread_sta
 static void add_symbols(tare__collector *collector, tare__stack_thread_state *state)
 {
     tare__text_clear(&state->block);
-    if (tare__symbolize(state->stacks, state->squeezer, &state->block, &collector->notes) == 0 && state->block.length)
+    if (tare__symbolize(state->stacks, !collector->of_another_user, state->squeezer, &state->block,
+                        &collector->notes) == 0 &&
+        state->block.length)
         tare__writer_append(&collector->writer, &state->block);
 }
 

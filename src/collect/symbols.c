@@ -152,11 +152,11 @@ static int seal_symbols(naming *naming, tare__squeezer *squeezer, tare__text *ou
     return status;
 }
 
-int tare__symbolize(tare__stacks *stacks, tare__squeezer *squeezer, tare__text *out, tare__text *notes)
+int tare__symbolize(tare__stacks *stacks, bool own, tare__squeezer *squeezer, tare__text *out, tare__text *notes)
 {
     naming naming = {.stacks = stacks, .memory = tare__arena_new(),
                      .until_ns = tare__monotonic_ns() + PATIENCE_NS};
-    naming.symbols = naming.memory ? tare__symbols_new(true) : NULL;
+    naming.symbols = naming.memory ? tare__symbols_new(own) : NULL;
     naming.status = naming.symbols ? tare__stacks_each_native(stacks, name_object, &naming) : TARE_E_MEMORY;
     int status = naming.status;
     if (!status && naming.n)

@@ -58,7 +58,7 @@ void tare__process_joined(tare__collector *collector, pid_t pid)
 }
 
 /* /proc/PID is owned by root if a process is not dumpable: its status file has the user. */
-static uid_t effective_user(pid_t pid)
+uid_t tare__user_of(pid_t pid)
 {
     char text[2048];
     unsigned user = 0;
@@ -120,7 +120,7 @@ static void find_reason(const tare__collector *collector, tare__process_entry *e
     struct stat about;
     snprintf(path, sizeof path, "/proc/%d", (int)entry->pid);
     entry->other_user = false;
-    if (stat(path, &about) == 0 && about.st_uid != geteuid() && effective_user(entry->pid) != geteuid()) {
+    if (stat(path, &about) == 0 && about.st_uid != geteuid() && tare__user_of(entry->pid) != geteuid()) {
         entry->other_user = true;
         snprintf(entry->reason, sizeof entry->reason, "runs as another user (uid %u)", (unsigned)about.st_uid);
         return;

@@ -1,5 +1,9 @@
 """Programs whose memory was made to mislead or to harm the reader of their call stacks."""
 import contextlib
+import pathlib
+import shutil
+import subprocess
+import tempfile
 
 import pytest
 
@@ -64,3 +68,22 @@ def test_stacks_that_are_all_over_the_memory_do_not_hold_the_reader(bench):
         assert done.status == 0, done.err
         done = bench.tare("attach", "--dump", pid)
         assert done.status == 0 and "changes too fast" in done.out, done.err
+
+
+def test_symbols_of_another_user_are_not_demangled(bench, stranger):
+    """A short name can stand for one of gigabytes."""
+    with tempfile.TemporaryDirectory() as place:
+        pathlib.Path(place).chmod(0o755)
+        victim = shutil.copy(VICTIMS / "forged", place)
+        process = subprocess.Popen([victim, "native"], user=stranger[0], group=stranger[1], extra_groups=[],
+                                   stdout=subprocess.PIPE, cwd="/")
+        try:
+            assert int(process.stdout.readline()) == process.pid
+            done = bench.tare("attach", "-q", "-f", "-o", "t.tare", "--no-history", "--native", "--duration", "1s",
+                              process.pid)
+            assert done.status == 0, done.err
+        finally:
+            process.kill()
+            process.communicate()
+    names = [row["function"] for row in bench.json(bench.folder / "t.tare")["functions"]]
+    assert any(name.startswith("_Z1f1pIiiES_I") for name in names), names

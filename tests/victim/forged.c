@@ -1,7 +1,7 @@
 /* forged: a program with the memory of an interpreter of Python 3.13 that never ran, to be read by the stack sampler:
  * `forged stack NAME`, `forged offset NUMBER` (that offset reaches before its struct),
- * `forged scattered THREADS FRAMES` (frames far from each other). Prints its process id, then works until it is killed.
- * One thread.
+ * `forged scattered THREADS FRAMES` (frames far from each other), `forged native` (no Python). Prints its process id,
+ * then works until it is killed. One thread.
  * Must not need Python. */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -110,6 +110,18 @@ static char *scatter(size_t n, const char *code)
     return at;
 }
 
+/* The name of a C++ function whose parameters have 2^34 times `p<int, int>`. */
+static __attribute__((noinline)) void work(void) __asm__(
+    "_Z1f1pIiiES_IS0_S0_ES_IS1_S1_ES_IS2_S2_ES_IS3_S3_ES_IS4_S4_ES_IS5_S5_ES_IS6_S6_ES_IS7_S7_ES_IS8_S8_E"
+    "S_IS9_S9_ES_ISA_SA_ES_ISB_SB_ES_ISC_SC_ES_ISD_SD_ES_ISE_SE_ES_ISF_SF_ES_ISG_SG_ES_ISH_SH_ES_ISI_SI_E"
+    "S_ISJ_SJ_ES_ISK_SK_ES_ISL_SL_ES_ISM_SM_ES_ISN_SN_ES_ISO_SO_ES_ISP_SP_ES_ISQ_SQ_ES_ISR_SR_ES_ISS_SS_E"
+    "S_IST_ST_ES_ISU_SU_ES_ISV_SV_ES_ISW_SW_ES_ISX_SX_E");
+static void work(void)
+{
+    for (volatile unsigned long i = 0;; i++)
+        ;
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "", *what = argc > 2 ? argv[2] : "";
@@ -117,7 +129,8 @@ int main(int argc, char **argv)
     char *code = make_code(strcmp(how, "stack") == 0 ? what : "function");
     long threads = 1;
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    memcpy(_PyRuntime, "xdebugpy", 8);
+    if (strcmp(how, "native") != 0)
+        memcpy(_PyRuntime, "xdebugpy", 8);
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
         _PyRuntime[offsets[i].at] = offsets[i].value;
     point(_PyRuntime, INTERPRETERS, interpreter);
@@ -135,6 +148,5 @@ int main(int argc, char **argv)
     }
     printf("%d\n", (int)getpid());
     fflush(stdout);
-    for (volatile unsigned long i = 0;; i++)
-        ;
+    work();
 }
