@@ -22,12 +22,6 @@ static bool is_python(const char *path)
     return path[0] == '/' && length > 4 && strcmp(path + length - 3, ".py") == 0;
 }
 
-static bool is_own_trace(const tare__trace *trace)
-{
-    struct stat about;
-    return stat(tare__trace_path(trace), &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid();
-}
-
 /* A descriptor; -1: it must not be shown. */
 static int open_source(const char *file, uint64_t before_ns, off_t *bytes)
 {
@@ -93,7 +87,7 @@ bool tare__cli_sources_read(const tare__trace *trace, const tare__analysis *anal
 {
     bool failed = false;
     memset(texts, 0, n * sizeof *texts);
-    if (!analysis->run.start_realtime_ns || !is_own_trace(trace))
+    if (!analysis->run.start_realtime_ns || tare__trace_user(trace) != geteuid())
         return true;
     n = n < analysis->n_lines ? n : analysis->n_lines;
     for (size_t i = 0; i < n && !failed; i++) {

@@ -37,6 +37,7 @@ typedef struct tare__trace_symbol {
 struct tare__trace {
     int fd;
     uint64_t size; /* when opened; data appended later is ignored */
+    unsigned user; /* that it belonged to then */
     char *path;
     tare__squeezer *squeezer;
 

@@ -141,6 +141,7 @@ static int open_file(tare__trace *trace, int fd, tare__error *error)
     if (is)
         return tare__fail(error, TARE_E_INPUT, "%s is %s, not a trace file", trace->path, is);
     trace->size = (uint64_t)about.st_size;
+    trace->user = about.st_uid;
     return check_head(trace, error);
 }
 
@@ -199,6 +200,11 @@ void tare__trace_close(tare__trace *trace)
     free(trace->buffer);
     free(trace->path);
     free(trace);
+}
+
+unsigned tare__trace_user(const tare__trace *trace)
+{
+    return trace->user;
 }
 
 const char *tare__trace_path(const tare__trace *trace)

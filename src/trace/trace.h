@@ -22,6 +22,8 @@ int tare__trace_open(const char *path, tare__trace **trace, tare__error *error);
 int tare__trace_open_at(int fd, const char *path, tare__trace **trace, tare__error *error);
 void tare__trace_close(tare__trace *trace); /* NULL is allowed */
 const char *tare__trace_path(const tare__trace *trace);
+/* Of the file that was opened, even if its name now refers to another one. */
+unsigned tare__trace_user(const tare__trace *trace);
 
 /* ---- cursor -------------------------------------------------------------------------------------- */
 typedef struct tare__trace_block {
