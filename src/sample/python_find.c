@@ -140,7 +140,7 @@ static bool is_object(const tare__python_map *map)
     return map->inode && map->offset == 0 && map->readable && map->path[0] == '/';
 }
 
-/* Objects with such a name first, then all others. */
+/* Objects with such a name, and the program itself, whose file is the first one; then all others. */
 static bool is_named(const tare__python_map *map, bool first)
 {
     return first || strstr(tare__base_name(map->path), "python") != NULL;
@@ -148,8 +148,13 @@ static bool is_named(const tare__python_map *map, bool first)
 
 static bool search(tare__python *python, const tare__python_map *maps, size_t n, bool named, tare__python_map *found)
 {
+    bool first = true;
     for (size_t i = 0; i < n; i++) {
-        if (!is_object(&maps[i]) || is_named(&maps[i], i == 0) != named || is_without(&maps[i]))
+        if (!is_object(&maps[i]))
+            continue;
+        bool skipped = is_named(&maps[i], first) != named || is_without(&maps[i]);
+        first = false; /* below it may be memory without a file, as that of AddressSanitizer */
+        if (skipped)
             continue;
         bool without;
         if (find_symbols(python->pid, &maps[i], named, &python->symbols, &without)) {
