@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,11 +84,36 @@ static int refuse_folder(const char *path, int failure, tare__error *error)
     return tare__fail(error, TARE_E_SYSTEM, "cannot write to the directory '%s': %s", path, strerror(failure));
 }
 
+/* A link in a directory where everybody may create files leads where its owner likes. The rule is that of the kernel's
+ * fs.protected_symlinks, which may be off. */
+static bool is_foreign_link(const char *path, bool *link)
+{
+    struct stat about, parent;
+    char in[PATH_MAX];
+    *link = lstat(path, &about) == 0 && S_ISLNK(about.st_mode);
+    if (!*link || about.st_uid == geteuid())
+        return false;
+    int bytes = (int)(tare__base_name(path) - path);
+    snprintf(in, sizeof in, "%.*s", bytes ? bytes : 1, bytes ? path : ".");
+    return stat(in, &parent) != 0 ||
+           ((parent.st_mode & S_ISVTX) && (parent.st_mode & S_IWOTH) && parent.st_uid != about.st_uid);
+}
+
 /* Created if it does not exist. The folder given by the user may be a link. A descriptor or a status. */
 static int open_folder(const char *path, tare__error *error)
 {
-    int failure = mkdir(path, 0755) != 0 && errno != EEXIST ? errno : 0;
-    int fd = failure ? -1 : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char name[PATH_MAX]; /* without slashes at the end, which would follow a link */
+    bool link;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (length >= sizeof name)
+        return refuse_folder(path, ENAMETOOLONG, error);
+    snprintf(name, sizeof name, "%.*s", (int)length, path);
+    int failure = mkdir(name, 0755) != 0 && errno != EEXIST ? errno : 0;
+    if (is_foreign_link(name, &link))
+        return tare__fail(error, TARE_E_PERMISSION, "'%s' is a symbolic link of another user: not followed", path);
+    int fd = failure ? -1 : open(name, O_PATH | O_DIRECTORY | O_CLOEXEC | (link ? 0 : O_NOFOLLOW));
     if (fd < 0)
         return refuse_folder(path, failure ? failure : errno, error);
     if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0)

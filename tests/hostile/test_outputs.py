@@ -148,6 +148,21 @@ def test_a_pipe_of_another_user_is_not_written_to(bench, trace, stranger):
     assert done.status != 0 and "another user" in done.err
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_link_of_another_user_in_a_public_folder_is_not_followed(bench, trace, stranger, slash):
+    """Also where fs.protected_symlinks is off."""
+    public, precious, link = bench.folder / "public", bench.folder / "precious", bench.folder / "public" / "tables"
+    public.mkdir()
+    public.chmod(0o1777)
+    precious.mkdir()
+    link.symlink_to(precious)
+    os.lchown(link, *stranger)
+    done = bench.tare("report", "--csv", f"{link}{slash}", trace)
+    assert done.status != 0 and not list(precious.iterdir()), done.err
+    os.lchown(link, os.geteuid(), os.getegid())
+    assert bench.tare("report", "--csv", f"{link}{slash}", trace).status == 0 and list(precious.iterdir())
+
+
 # ---- a folder that somebody replaces by a link meanwhile ----
 
 SWAP = r"""
