@@ -445,6 +445,15 @@ static bool is_ready(const tare__thread_reader *reader)
     return reader->last.state == TARE__STATE_RUNNING || reader->last.state == TARE__STATE_RUNNABLE;
 }
 
+/* As read_call; where that fails, the state is unknown. -ESRCH: it has ended. */
+static int ask_call(tare__thread_reader *reader, char *text, size_t room, char *letter)
+{
+    int got = read_call(reader, text, room, letter);
+    if (got < 0 && got != -ESRCH)
+        take_state(reader, TARE__STATE_UNKNOWN);
+    return got;
+}
+
 /* False: it has ended. */
 static bool read_state(tare__thread_reader *reader, bool same)
 {
@@ -460,13 +469,9 @@ static bool read_state(tare__thread_reader *reader, bool same)
             return true;
         }
     }
-    int got = read_call(reader, text, sizeof text, &letter);
-    if (got == -ESRCH)
-        return false;
-    if (got < 0) {
-        take_state(reader, TARE__STATE_UNKNOWN);
-        return true;
-    }
+    int got = ask_call(reader, text, sizeof text, &letter);
+    if (got < 0)
+        return got != -ESRCH;
     if (letter == '\0' ? strncmp(text, "running", 7) != 0 : letter != 'R') {
         if (letter == '\0')
             return take_call(reader, text, got, same);
@@ -555,13 +560,9 @@ static tare__thread_state ready_state(tare__thread_reader *reader, double passed
 static bool glance_state(tare__thread_reader *reader, double passed, bool same, bool *late)
 {
     char text[CALL_BYTES], letter;
-    int got = read_call(reader, text, sizeof text, &letter);
-    if (got == -ESRCH)
-        return false;
-    if (got < 0) {
-        take_state(reader, TARE__STATE_UNKNOWN);
-        return true;
-    }
+    int got = ask_call(reader, text, sizeof text, &letter);
+    if (got < 0)
+        return got != -ESRCH;
     if (letter == '\0' ? strncmp(text, "running", 7) == 0 : letter == 'R') {
         bool woken = same && reader->last.state != TARE__STATE_UNKNOWN && !is_ready(reader); /* and has no CPU yet */
         take_state(reader, woken ? TARE__STATE_RUNNABLE : ready_state(reader, passed, false));

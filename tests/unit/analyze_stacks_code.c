@@ -326,10 +326,10 @@ static void names_of_c_plus_plus_functions(void **state)
 static void relative_names_keep_their_folders(void **state)
 {
     (void)state;
-    tare__analysis of = {.run.directory = "/work/app"};
+    tare__analysis of = {.run.directory = "/srv/app"};
     assert_string_equal(tare__source_name(&of, "pkg/__main__.py"), "pkg/__main__.py");
     assert_string_equal(tare__source_name(&of, "./train.py"), "train.py");
-    assert_string_equal(tare__source_name(&of, "/work/app/pkg/a.py"), "pkg/a.py");
+    assert_string_equal(tare__source_name(&of, "/srv/app/pkg/a.py"), "pkg/a.py");
     assert_string_equal(tare__source_name(&of, "/elsewhere/pkg/a.py"), "a.py");
     assert_string_equal(tare__source_name(&of, "<frozen importlib._bootstrap>"), "<frozen importlib._bootstrap>");
     assert_string_equal(tare__source_name(&of, "../src/lib.c"), "lib.c");

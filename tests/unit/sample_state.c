@@ -459,7 +459,7 @@ static void few_descriptors_are_enough(void **unused)
     tare__thread_now now = wait_for(reader, TARE__STATE_NETWORK, "recv");
     int next = dup(fd), last = dup(fd); /* none was kept … */
     tare__thread_now none;
-    bool alive = read_thread(reader, &none); /* … and now there is none left */
+    bool alive = read_thread(reader, &none); /* … and all descriptors are in use */
     close(next);
     close(last);
     tare__thread_now again = wait_for(reader, TARE__STATE_NETWORK, "recv");
